@@ -1,0 +1,40 @@
+# make demo | make test | make lint | make bench
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    install, then watch SU solve Tree-100 and draw a picture of it"
+	@echo "make test    install, then run all tests"
+	@echo "make lint    ruff and pyright"
+	@echo "make bench   the benchmarks behind the speed claims"
+	@echo "make clean   remove the environment and what the demo wrote"
+
+# One marker file for each set of extras: it is newer than what it was made from, or pip runs again.
+.venv/.demo: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[plots]"
+	@touch $@
+
+.venv/.test: .venv/.demo pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
+	@touch $@
+
+demo: .venv/.demo
+	$(BIN)/surveyor train Tree-100 --out demo --plot demo/learning.png
+
+test: .venv/.test
+	$(BIN)/python -m pytest
+
+lint: .venv/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+bench: .venv/.test
+	$(BIN)/python benchmarks/speed.py
+
+clean:
+	rm -rf .venv demo

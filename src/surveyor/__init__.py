@@ -1,0 +1,39 @@
+"""Deep exploration for reinforcement learning: Successor Uncertainties and its competitors.
+
+    import surveyor as sv
+    run = sv.train("su", "Tree-100", seed=0)
+    run.solved_at, run.q_posterior([0, 2, 4])
+"""
+
+from surveyor import agents, envs
+from surveyor.agents import Agent
+from surveyor.agents.su import SU
+from surveyor.agents.uniform import Uniform
+from surveyor.envs import gymnasium as _gymnasium
+from surveyor.errors import SurveyorError
+from surveyor.posterior import Posterior
+from surveyor.training.api import load, resume, train
+from surveyor.training.evaluate import Evaluation, evaluate
+from surveyor.training.run import Run
+from surveyor.types import EnvSpec, QPosterior, Transition
+
+_gymnasium.register()
+
+__all__ = [
+    "SU",
+    "Agent",
+    "EnvSpec",
+    "Evaluation",
+    "Posterior",
+    "QPosterior",
+    "Run",
+    "SurveyorError",
+    "Transition",
+    "Uniform",
+    "agents",
+    "envs",
+    "evaluate",
+    "load",
+    "resume",
+    "train",
+]

@@ -1,0 +1,76 @@
+"""What every agent is: five verbs, and an index that names one sample of its belief."""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree, Shaped
+
+from surveyor.errors import SurveyorError
+from surveyor.types import EnvSpec, Metrics, QPosterior, State, Transition
+
+
+class Agent(eqx.Module):
+    """Hyperparameters and pure functions; all that changes is in the state they pass around.
+
+    An agent holds a distribution over Q functions and acts greedily on one sample of it for a
+    whole episode. The *index* names that sample.
+    """
+
+    batch_size: eqx.AbstractVar[int]
+    replay_capacity: eqx.AbstractVar[int]
+    gradient_steps: eqx.AbstractVar[int]
+
+    @abc.abstractmethod
+    def init(self, spec: EnvSpec, key: Key[Array, ""]) -> State:
+        """The state before anything has been seen."""
+
+    @abc.abstractmethod
+    def sample(self, state: State, key: Key[Array, ""]) -> PyTree:
+        """Draw an index, to be followed for one episode."""
+
+    @abc.abstractmethod
+    def greedy(self, state: State) -> PyTree:
+        """The index of the agent's best guess, which tests act on."""
+
+    @abc.abstractmethod
+    def q(
+        self, state: State, index: PyTree, obs: Shaped[Array, "*batch"]
+    ) -> Float[Array, "*batch actions"]:
+        """The Q values that this index stands for."""
+
+    @abc.abstractmethod
+    def observe(self, state: State, transitions: Transition, mask: Bool[Array, " n"]) -> State:
+        """Take in new transitions in closed form (a posterior, counts); only where `mask`."""
+
+    @abc.abstractmethod
+    def learn(
+        self, state: State, batch: Transition, key: Key[Array, ""]
+    ) -> tuple[State, Metrics]:
+        """One gradient step on a batch from the replay."""
+
+    def q_posterior(
+        self, state: State, obs: Shaped[Array, " n"], key: Key[Array, ""] | None = None
+    ) -> QPosterior:
+        """Mean and joint covariance of Q over these observations and all actions.
+
+        Estimated from 1000 samples, for an agent that has nothing exact to say.
+        """
+        key = jax.random.key(0) if key is None else key
+        draw = jax.vmap(lambda k: self.q(state, self.sample(state, k), obs))
+        samples = draw(jax.random.split(key, 1000))
+        flat = samples.reshape(len(samples), -1)
+        return QPosterior(jnp.mean(samples, axis=0), jnp.atleast_2d(jnp.cov(flat, rowvar=False)))
+
+
+def argmax(q: Float[Array, " actions"], u: Float[Array, ""]) -> Int[Array, ""]:
+    """The best action; among equals, each with the same chance, chosen by u ~ Uniform[0, 1)."""
+    best = jnp.cumsum(q == jnp.max(q))
+    return jnp.argmax(best > u * best[-1])
+
+
+def require(holds: bool, sentence: str) -> None:
+    """Refuse a hyperparameter, in one sentence."""
+    if not holds:
+        raise SurveyorError(sentence)

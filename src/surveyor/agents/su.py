@@ -1,0 +1,252 @@
+"""Successor Uncertainties, algorithm 1 of Janz, Hron et al. (2019), https://arxiv.org/abs/1810.06530."""
+
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, Key
+
+from surveyor.agents.base import Agent, require
+from surveyor.losses import Penalty, Reduction, q_loss, reward_loss, successor_loss
+from surveyor.networks import Layers, Shared, TabularNetwork
+from surveyor.optim import RowAdam, Table
+from surveyor.posterior import Posterior
+from surveyor.types import EnvSpec, QPosterior, Transition
+
+
+class SUState(eqx.Module):
+    """What SU has learnt so far."""
+
+    table: Table
+    shared: Shared
+    optimiser: optax.OptState
+    posterior: Posterior
+    step: Int[Array, ""]
+
+
+class SU(Agent):
+    """Posterior sampling from Q ~ N(Ψŵ, ΨΣ_wΨᵀ), a joint belief over all states and actions.
+
+    Q(s, a) = ⟨ψ(s, a), w⟩: successor features ψ predict which features φ lie ahead, and Bayesian
+    linear regression of rewards on φ says how uncertain their weights w are. One sample of w makes
+    a whole Q function, so a sampled policy is consistent from the first step of an episode to the
+    last.
+
+    Where the paper's text and the released code differ, the choice is an option and its
+    description says which source takes which side. The defaults are `SU.chain()`.
+    """
+
+    theta: float = 1.0
+    """Prior variance θ of each weight."""
+    beta: float = 1.0
+    """Likelihood variance β of a reward."""
+    zeta: float = 1.0
+    """Decay ζ of what is known, at every step."""
+    discount: float = 1.0
+    """γ; the released tabular code's 1 (the paper asks for less than 1)."""
+    features: int = 20
+    """d, the number of features."""
+    novelty: int = 10
+    """Ours: how many of the features are ones that φ never has. ψ starts at psi-init in these and
+    at zero in the others, so that an unseen action has mean Q zero, as under the prior, and keeps
+    the prior's variance. With 0, as in both sources, ψ starts at psi-init everywhere."""
+    layers: Layers = "two"
+    """Layers of the φ network: one (paper) or two (released code)."""
+    normalise: bool = False
+    """Whether ‖φ‖ is made 1 (paper) or left as it comes (released code)."""
+    phi_scale: float = 0.1
+    """A factor on φ; 1 in both sources."""
+    psi_init: float = 1.0
+    """What ψ starts at: 1 in the released code; the paper is silent."""
+    loss: Penalty = "smooth_l1"
+    """Successor and Q loss: squared (paper) or smooth-l1 (released code)."""
+    feature_reduction: Reduction = "mean"
+    """Successor loss: sum over features (paper) or mean (released code)."""
+    successor_trains_phi: bool = False
+    """Whether the successor loss also trains φ (paper) or holds it fixed (released code)."""
+    q_weight: float = 10.0
+    """The weight of the Q loss; 1 in both sources."""
+    q_trains_w: bool = False
+    """Whether the Q loss also trains ŵ (both sources). Ours: ŵ learns from rewards alone, which
+    stops it from running away with its own targets after the first success."""
+    q_target: Literal["policy", "max"] = "max"
+    """Next action in the Q target: a' ~ π (paper) or the maximum under ŵ (released code)."""
+    policy: Literal["joint", "marginal"] = "joint"
+    """How π(s') = E[greedy] is estimated: from draws of w (paper), or from independent draws of
+    each action's marginal (released code)."""
+    policy_samples: int = 20
+    """Draws for that estimate: 20 in the released code. Algorithm 1 takes one for each example,
+    which has the same mean and more variance."""
+    policy_scale: float = 1.0
+    """A factor on the standard deviation in that estimate: 1 in the paper; the released code puts
+    its β here and not into the posterior."""
+    learning_rate: float = 1e-3
+    """Adam's, for everything."""
+    batch_size: int = 100
+    """Transitions in a gradient step."""
+    replay_capacity: int = 10_000
+    """Transitions remembered."""
+    gradient_steps: int = 40
+    """Gradient steps after every episode: 10 on the tree, 40 on the chain (tables 2 and 3)."""
+
+    def __check_init__(self):
+        for name in ("theta", "beta", "learning_rate", "policy_scale", "phi_scale", "q_weight"):
+            value = getattr(self, name)
+            require(0 < value < float("inf"), f"{name} must be a positive number, not {value:g}.")
+        for name in ("zeta", "discount"):
+            value = getattr(self, name)
+            require(0 < value <= 1, f"{name} must be above 0 and at most 1, not {value:g}.")
+        for name in ("features", "policy_samples", "batch_size", "replay_capacity"):
+            value = getattr(self, name)
+            require(value >= 1, f"{name} must be at least 1, not {value}.")
+        require(
+            self.gradient_steps >= 0, f"gradient_steps cannot be negative ({self.gradient_steps})."
+        )
+        require(
+            0 <= self.novelty < self.features,
+            f"novelty must be from 0 to features - 1 = {self.features - 1}, not {self.novelty}.",
+        )
+
+    @classmethod
+    def tree(cls) -> "SU":
+        """For the binary tree: the settings that the released code amounts to (θ = 1e-6, β = 1,
+        50 features, 10 gradient steps), with our weight on the Q loss."""
+        return cls(
+            theta=1e-6, features=50, novelty=0, phi_scale=1.0, q_trains_w=True, gradient_steps=10
+        )
+
+    @classmethod
+    def chain(cls) -> "SU":
+        """For the chain: 20 features and 40 gradient steps as in table 3, with our novelty
+        features and ŵ trained on rewards alone."""
+        return cls()
+
+    def init(self, spec: EnvSpec, key: Key[Array, ""]) -> SUState:
+        """Algorithm 1: Λ ← θ⁻¹I, and networks that have seen nothing."""
+        table, shared = self._network(spec.num_actions).init(spec, key)
+        prior = Posterior.prior(self.features, self.theta, self.beta, self.zeta)
+        step = jnp.zeros((), jnp.int32)
+        return SUState(Table.create(table), shared, self._optimiser.init(shared), prior, step)
+
+    def sample(self, state: SUState, key: Key[Array, ""]) -> Float[Array, " d"]:
+        """w ~ N(ŵ, Σ̂_w)."""
+        return state.posterior.sample(key, mean=self.greedy(state))
+
+    def greedy(self, state: SUState) -> Float[Array, " d"]:
+        """ŵ."""
+        return jnp.pad(state.shared.w, (self.novelty, 0))
+
+    def q(self, state, index, obs):
+        """⟨ψ̂(s, ·), w⟩."""
+        return self._psi(state, obs) @ index
+
+    def observe(self, state, transitions, mask):
+        """Λ ← ζΛ + β⁻¹ φ̂(s, a) φ̂(s, a)ᵀ, for every step of the episode."""
+        rows = self._adam.fetch(state.table, transitions.obs, state.step).value
+        network = self._network_of(state)
+        phi = network.phi(rows[:, : self.features], transitions.action, state.shared)
+        posterior = state.posterior.update(network.pad(phi), transitions.reward, mask)
+        return eqx.tree_at(lambda state: state.posterior, state, posterior)
+
+    def learn(self, state, batch, key):
+        """One step of Adam on the three losses of equation 4."""
+        network = self._network_of(state)
+        rows = self._adam.fetch(state.table, batch.obs, state.step)
+        next_psi, next_q = self._targets(state, batch, key)
+        taken = jax.nn.one_hot(batch.action, network.actions)[:, :, None]
+
+        def loss(hidden, psi, shared):
+            phi = network.pad(network.phi(hidden, batch.action, shared))
+            w = network.pad(shared.w)
+            parts = (
+                self._successor_loss(psi, phi, next_psi),
+                jax.vmap(reward_loss, (None, 0, 0))(w, phi, batch.reward),
+                self._q_loss(w, psi, batch.reward, next_q),
+            )
+            successor, reward, q = (jnp.mean(part) for part in parts)
+            metrics = {"successor_loss": successor, "reward_loss": reward, "q_loss": q}
+            return successor + reward + self.q_weight * q, metrics
+
+        hidden = rows.value[:, : self.features]
+        psi = jnp.sum(network.psi(rows.value) * taken, axis=1)
+        gradients, metrics = jax.grad(loss, (0, 1, 2), has_aux=True)(hidden, psi, state.shared)
+        psi_gradient = (gradients[1][:, None] * taken).reshape(len(psi), -1)
+        row_gradient = jnp.concatenate([gradients[0], psi_gradient], axis=1)
+        table = self._adam.update(state.table, batch.obs, rows, row_gradient, state.step)
+        updates, optimiser = self._optimiser.update(gradients[2], state.optimiser)
+        shared = optax.apply_updates(state.shared, updates)
+        return SUState(table, shared, optimiser, state.posterior, state.step + 1), metrics
+
+    def q_posterior(self, state, obs, key=None):
+        """Equation 3, exactly: N(Ψŵ, ΨΣ_wΨᵀ)."""
+        psi = self._psi(state, obs)
+        covariance = state.posterior.joint_covariance(psi.reshape(-1, self.features))
+        return QPosterior(psi @ self.greedy(state), covariance)
+
+    def _targets(
+        self, state: SUState, batch: Transition, key: Key[Array, ""]
+    ) -> tuple[Float[Array, "b d"], Float[Array, " b"]]:
+        """y_SF = γ E_{a'~π} ψ(s', a') and y_Q = γ⟨ŵ, ψ(s', a')⟩; zero where the episode ended."""
+        psi = self._psi(state, batch.next_obs)
+        q = jnp.sum(psi * self.greedy(state), axis=-1)
+        pi = self._reference_policy(state, psi, q, key)
+        next_q = jnp.max(q, axis=1) if self.q_target == "max" else jnp.sum(pi * q, axis=1)
+        alive = self.discount * (1.0 - batch.terminated)
+        return alive[:, None] * jnp.sum(pi[:, :, None] * psi, axis=1), alive * next_q
+
+    def _reference_policy(
+        self,
+        state: SUState,
+        psi: Float[Array, "b actions d"],
+        q: Float[Array, "b actions"],
+        key: Key[Array, ""],
+    ) -> Float[Array, "b actions"]:
+        """π(s) = E[greedy policy of a sampled Q], section 4.1."""
+        shape = (self.policy_samples,)
+        if self.policy == "joint":
+            noise = state.posterior.sample(key, shape, jnp.zeros(self.features))
+            deviations = (psi.reshape(-1, self.features) @ noise.T).reshape(*q.shape, -1)
+        else:
+            spread = jnp.sqrt(state.posterior.variance(psi))[:, :, None]
+            deviations = spread * jax.random.normal(key, (*q.shape, *shape))
+        samples = q[:, :, None] + self.policy_scale * deviations
+        best = (samples == jnp.max(samples, axis=1, keepdims=True)).astype(jnp.float32)
+        return jnp.mean(best / jnp.sum(best, axis=1, keepdims=True), axis=2)
+
+    def _successor_loss(self, psi, phi, next_psi):
+        phi = phi if self.successor_trains_phi else jax.lax.stop_gradient(phi)
+        each = jax.vmap(lambda *args: successor_loss(*args, self.loss, self.feature_reduction))
+        return each(psi, phi, next_psi)
+
+    def _q_loss(self, w, psi, reward, next_q):
+        w = w if self.q_trains_w else jax.lax.stop_gradient(w)
+        return jax.vmap(lambda *args: q_loss(w, *args, self.loss))(psi, reward, next_q)
+
+    def _psi(self, state: SUState, obs: Int[Array, "*b"]) -> Float[Array, "*b actions d"]:
+        rows = self._adam.fetch(state.table, obs.reshape(-1), state.step).value
+        return self._network_of(state).psi(rows.reshape(*obs.shape, -1))
+
+    def _network(self, actions: int) -> TabularNetwork:
+        return TabularNetwork(
+            features=self.features,
+            actions=actions,
+            novelty=self.novelty,
+            layers=self.layers,
+            normalise=self.normalise,
+            phi_scale=self.phi_scale,
+            psi_init=self.psi_init,
+        )
+
+    def _network_of(self, state: SUState) -> TabularNetwork:
+        return self._network(state.shared.action.shape[0])
+
+    @property
+    def _adam(self) -> RowAdam:
+        return RowAdam(self.learning_rate)
+
+    @property
+    def _optimiser(self) -> optax.GradientTransformation:
+        # Flattened: one small kernel in place of one for each array.
+        return optax.flatten(optax.adam(self.learning_rate))

@@ -1,0 +1,259 @@
+"""The command line: `surveyor train Tree-100`."""
+
+import dataclasses
+import json
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+from tyro.conf import Positional, arg
+
+from surveyor import agents, envs
+from surveyor.agents.base import Agent
+from surveyor.errors import SurveyorError, unknown
+from surveyor.training import api, parallel
+from surveyor.training.evaluate import evaluate as evaluate_run
+from surveyor.training.folder import Record, RunFolder
+from surveyor.training.progress import Reporter, summary
+from surveyor.training.run import Run
+
+USAGE = """\
+surveyor: deep exploration for reinforcement learning
+
+  surveyor train ENV       train an agent, for example: surveyor train Tree-100
+  surveyor resume RUN      go on with a run that was stopped or killed
+  surveyor evaluate RUN    play episodes with what a run has learnt
+  surveyor list WHAT       agents, envs or presets
+
+surveyor COMMAND --help says more about each."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Train:
+    """Train an agent on an environment, until it is solved or the episodes are spent."""
+
+    env: Positional[str]
+    """The environment: Tree-<L>, TiedTree-<L> or Chain-<L>, such as Tree-100."""
+    hyperparameters: Annotated[Agent, arg(name="agent")]
+    agent: str = "su"
+    """The agent; `surveyor list agents` names them. Its options are below, with the defaults that
+    are meant for the environment."""
+    episodes: int | None = None
+    """How many training episodes at the most. By default 5000, more on a long chain."""
+    seed: int = 0
+    """Decides the environment's hidden action mapping and all randomness of the training."""
+    seeds: int = 1
+    """Train this many seeds, counting up from --seed, on all cores."""
+    keep_going: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Spend all episodes, even after the problem is solved."""
+    out: Path = Path("runs")
+    """Where the run folders go."""
+    plot: Path | None = None
+    """Write a picture of the (first) run's learning to this file."""
+    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Print the outcome as one JSON object on the last line, and nothing else on standard output."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Resume:
+    """Go on with a run, to the same result as if it had never stopped."""
+
+    run: Positional[Path]
+    """The run's folder."""
+    hyperparameters: Annotated[Agent, arg(name="agent")]
+    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Print the outcome as one JSON object on the last line."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluate:
+    """Play episodes with the greedy policy of a run, on the environment it was trained on."""
+
+    run: Positional[Path]
+    """The run's folder."""
+    episodes: int = 10
+    """How many episodes."""
+    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Print the outcome as one JSON object on the last line."""
+
+
+@dataclasses.dataclass(frozen=True)
+class List:
+    """Say what there is."""
+
+    what: Positional[Literal["agents", "envs", "presets"]]
+    """What to list."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code (2 for bad input, 130 when stopped)."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    if not argv or argv[0] in ("-h", "--help"):
+        print(USAGE)
+        return 0 if argv else 2
+    try:
+        if argv[0] not in COMMANDS:
+            raise unknown("command", argv[0], COMMANDS)
+        return COMMANDS[argv[0]](argv[1:])
+    except SurveyorError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def train(argv: list[str]) -> int:
+    """`surveyor train`."""
+    agent = agents.preset(_option(argv, "--agent", "su"), _positional(argv) or "")
+    options = _parse("train", Train, argv, agent)
+    if options.seeds < 1:
+        raise SurveyorError(f"seeds must be at least 1, not {options.seeds}.")
+    configs = [
+        api.configure(
+            options.hyperparameters,
+            options.env,
+            seed=seed,
+            episodes=options.episodes,
+            stop_when_solved=not options.keep_going,
+        )
+        for seed in range(options.seed, options.seed + options.seeds)
+    ]
+    names = [f"{config.env} {options.agent} seed {config.seed}" for config in configs]
+    with Reporter(names, configs[0].episodes) as reporter:
+        results = parallel.train_all(
+            configs, options.out, lambda n, record, now: reporter.update(names[n], record, now)
+        )
+        for name, result in zip(names, results, strict=True):
+            reporter.end(name, summary(result))
+    if options.plot is not None:
+        from surveyor import plots
+
+        print(f"The picture is {plots.learning(Run.open(results[0]['path']), options.plot)}",
+              file=sys.stderr)
+    return _conclude(options.env, options.agent, results, as_json=options.json)
+
+
+def resume(argv: list[str]) -> int:
+    """`surveyor resume`."""
+    agent, path = _agent_of_run(argv)
+    options = _parse("resume", Resume, argv, agent)
+    config = RunFolder.open(path).config()
+    name = f"{config.env} {agents.name_of(agent)} seed {config.seed}"
+    with Reporter([name], config.episodes) as reporter:
+        run = api.resume(
+            path,
+            agent=options.hyperparameters,
+            report=lambda run: reporter.update(name, run.metrics[-1], run.result),
+        )
+        reporter.end(name, summary(run.result))
+    result = {**run.result, "finished": run.finished}
+    return _conclude(config.env, agents.name_of(agent), [result], as_json=options.json)
+
+
+def evaluate(argv: list[str]) -> int:
+    """`surveyor evaluate`."""
+    options = _parse("evaluate", Evaluate, argv)
+    run = api.load(options.run)
+    outcome = evaluate_run(run, options.episodes)
+    if options.json:
+        print(json.dumps({"path": str(options.run), **dataclasses.asdict(outcome)}))
+    else:
+        print(
+            f"{run.config.env}, greedy policy after {int(run.loop.episode)} training episodes: "
+            f"mean return {outcome.mean_return:.4g} over {options.episodes} episodes, "
+            f"{outcome.optimal:.0%} optimal (the optimal return is {outcome.optimal_return:.4g})."
+        )
+    return 0
+
+
+def list_names(argv: list[str]) -> int:
+    """`surveyor list`."""
+    what = _parse("list", List, argv).what
+    if what == "agents":
+        for name, kind in agents.REGISTRY.items():
+            print(f"{name:10} {_first_line(kind)}")
+    elif what == "envs":
+        for family, maker in envs.FAMILIES.items():
+            env = maker(10)
+            print(f"{family}-<L>".ljust(14), _first_line(type(env)))
+    else:
+        for (name, family), preset in agents.PRESETS.items():
+            print(f"{name} on {family}-<L>: {preset()}")
+    return 0
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "train": train,
+    "resume": resume,
+    "evaluate": evaluate,
+    "list": list_names,
+}
+
+
+def _parse(command, kind, argv, agent=None):
+    """Parse options with tyro; the defaults of `--agent.…` are those of the given agent."""
+    if agent is not None:
+        # The registered class in place of the abstract one, with this agent's values as defaults.
+        annotation = Annotated[type(agent), arg(name="agent")]
+        field = ("hyperparameters", annotation, dataclasses.field(default=agent))
+        kind = dataclasses.make_dataclass(
+            kind.__name__, [field], bases=(kind,), frozen=True, kw_only=True
+        )
+    return tyro.cli(kind, args=argv, prog=f"surveyor {command}", use_underscores=False)
+
+
+def _option(argv: list[str], name: str, default: str) -> str:
+    """The value of an option, before the parser that depends on it exists."""
+    for i, word in enumerate(argv):
+        if word == name and i + 1 < len(argv):
+            return argv[i + 1]
+        if word.startswith(name + "="):
+            return word.partition("=")[2]
+    return default
+
+
+def _positional(argv: list[str]) -> str | None:
+    """The first word that is neither an option nor an option's value."""
+    before = ""
+    for word in argv:
+        if not word.startswith("-") and (not before.startswith("-") or "=" in before):
+            return word
+        before = word
+    return None
+
+
+def _agent_of_run(argv: list[str]) -> tuple[Agent, Path]:
+    path = Path(_positional(argv) or ".")
+    if "-h" in argv or "--help" in argv:
+        return agents.preset("su", ""), path
+    return RunFolder.open(path).config().agent, path
+
+
+def _conclude(env: str, agent: str, results: list[Record], *, as_json: bool) -> int:
+    """Say how it went; 130 if something was stopped before its end."""
+    stopped = [result["path"] for result in results if not result.pop("finished")]
+    solved = [result["solved_at"] for result in results if result["solved_at"] is not None]
+    # Unsolved runs count as later than any solved one; a median among them is no number.
+    ranked = sorted(solved) + [float("inf")] * (len(results) - len(solved))
+    median = statistics.median(ranked)
+    median = None if median == float("inf") else median
+    if as_json:
+        print(json.dumps({"env": env, "agent": agent, "runs": results, "median_solved_at": median}))
+    else:
+        for result in results:
+            print(f"{env} {agent} seed {result['seed']}: {summary(result)}\n  {result['path']}")
+        if len(results) > 1:
+            said = "" if median is None else f", median episode {median:g}"
+            print(f"{len(solved)} of {len(results)} solved{said}")
+    for path in stopped:
+        print(f"Stopped; everything is saved. Go on with: surveyor resume {path}", file=sys.stderr)
+    return 130 if stopped else 0
+
+
+def _first_line(kind: type) -> str:
+    return (kind.__doc__ or "").strip().partition("\n")[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

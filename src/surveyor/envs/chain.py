@@ -1,0 +1,61 @@
+"""The chain of Osband et al. (2018), quoted in the paper's appendix C: bsuite's DeepSea."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from surveyor.envs.base import Environment, Params
+from surveyor.types import EnvSpec
+
+MOVE_COST = 0.01
+
+
+class Chain(Environment):
+    """An L × L grid; the agent falls one row a step and moves left or right.
+
+    RIGHT costs 0.01/L, LEFT nothing; RIGHT in the right-most column earns one. An episode is
+    L steps, and the only policy with a positive return goes right at every one of them. The
+    observation is `row * L + column`; the last one, L², is the sea floor below the grid.
+    """
+
+    size: int = eqx.field(static=True)
+
+    @property
+    def name(self):
+        return f"Chain-{self.size}"
+
+    @property
+    def spec(self):
+        return EnvSpec(num_states=self.size**2 + 1, num_actions=2)
+
+    @property
+    def horizon(self):
+        return self.size
+
+    @property
+    def optimal_return(self):
+        return 1.0 - MOVE_COST
+
+    @property
+    def default_episodes(self):
+        # Ten times the paper's line log10 T = 2.5 log10 L - 0.95 (figure 3).
+        return max(5000, round(10 * 10**-0.95 * self.size**2.5))
+
+    def params(self, seed):
+        # The same draws as DeepSea(size, mapping_seed=seed) of bsuite.
+        draws = np.random.RandomState(seed).binomial(1, 0.5, (self.size, self.size))
+        return Params(jnp.asarray(draws.ravel(), jnp.uint8))
+
+    def reset_env(self, key, params):
+        start = jnp.zeros((), jnp.int32)
+        return start, start
+
+    def step_env(self, key, state, action, params):
+        row, column = state // self.size, state % self.size
+        right = action == params.mapping[state]
+        reward = jnp.where(right, jnp.float32(-MOVE_COST / self.size), 0.0)
+        reward = reward + (right & (column == self.size - 1))
+        column = jnp.clip(jnp.where(right, column + 1, column - 1), 0, self.size - 1)
+        terminated = row == self.size - 1
+        state = jnp.where(terminated, self.size**2, (row + 1) * self.size + column)
+        return state, state, reward, terminated, {}

@@ -1,0 +1,60 @@
+"""The same environments behind Gymnasium's interface.
+
+    import gymnasium, surveyor
+    env = gymnasium.make("surveyor/Tree-v0", size=100)
+
+Importing `surveyor` registers them.
+"""
+
+from typing import Any
+
+import gymnasium
+import jax
+import numpy as np
+
+from surveyor.envs import FAMILIES, make
+
+
+class GymnasiumEnv(gymnasium.Env[np.int64, np.int64]):
+    """A functional environment, stepped by hand.
+
+    The hidden action mapping is that of `seed`; `reset(seed=…)` changes to that seed's mapping
+    and a plain `reset()` keeps it.
+    """
+
+    metadata = {"render_modes": []}
+
+    def __init__(self, family: str, size: int, seed: int = 0):
+        self._env, self._params = make(f"{family}-{size}", seed)
+        self._step = jax.jit(self._env.step_env)
+        self._key = jax.random.key(0)  # the dynamics are deterministic; no step draws from it
+        spec = self._env.spec
+        self.observation_space = gymnasium.spaces.Discrete(spec.num_states)
+        self.action_space = gymnasium.spaces.Discrete(spec.num_actions)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
+        """Start an episode; a seed also chooses the action mapping."""
+        super().reset(seed=seed)
+        if seed is not None:
+            self._params = self._env.params(seed)
+        obs, self._state = self._env.reset(self._key, self._params)
+        return np.int64(obs), {}
+
+    def step(self, action: np.int64):
+        """One step: observation, reward, terminated, truncated, info."""
+        if not self.action_space.contains(np.int64(action)):
+            raise ValueError(f"The action must be in {self.action_space}, not {action}.")
+        obs, self._state, reward, terminated, info = self._step(
+            self._key, self._state, np.int32(action), self._params
+        )
+        return np.int64(obs), float(reward), bool(terminated), False, info
+
+
+def register() -> None:
+    """Tell Gymnasium of `surveyor/Tree-v0`, `surveyor/TiedTree-v0` and `surveyor/Chain-v0`."""
+    for family in FAMILIES:
+        gymnasium.register(
+            f"surveyor/{family}-v0",
+            entry_point="surveyor.envs.gymnasium:GymnasiumEnv",
+            kwargs={"family": family, "size": 10},
+        )

@@ -1,0 +1,54 @@
+"""The binary tree of the paper's figure 1, with random and with tied actions."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from surveyor.envs.base import Environment, Params
+from surveyor.types import EnvSpec
+
+
+class Tree(Environment):
+    """L steps UP in a row earn a reward of one; a single DOWN ends the episode with nothing.
+
+    States s_0 … s_2L as in figure 1: from an even s_k, UP leads to s_{k+2} and DOWN to s_{k+1};
+    odd states and s_2L are terminal. With `tied` actions UP is the same action in every state
+    (section 5.3), otherwise its meaning is drawn independently for each state.
+    """
+
+    size: int = eqx.field(static=True)
+    tied: bool = eqx.field(static=True, default=False)
+
+    @property
+    def name(self):
+        return f"{'TiedTree' if self.tied else 'Tree'}-{self.size}"
+
+    @property
+    def spec(self):
+        return EnvSpec(num_states=2 * self.size + 1, num_actions=2)
+
+    @property
+    def horizon(self):
+        return self.size
+
+    @property
+    def optimal_return(self):
+        return 1.0
+
+    @property
+    def default_episodes(self):
+        return 5000  # the paper's budget, figure 2
+
+    def params(self, seed):
+        draws = np.random.RandomState(seed).binomial(1, 0.5, 1 if self.tied else self.size)
+        return Params(jnp.asarray(np.broadcast_to(draws, self.size), jnp.uint8))
+
+    def reset_env(self, key, params):
+        start = jnp.zeros((), jnp.int32)
+        return start, start
+
+    def step_env(self, key, state, action, params):
+        up = action == params.mapping[state // 2]
+        state = jnp.where(up, state + 2, state + 1)
+        goal = state == 2 * self.size
+        return state, state, goal.astype(jnp.float32), goal | ~up, {}

@@ -1,0 +1,50 @@
+"""Per-example losses, with the paper's equation numbers; `jax.vmap` makes batches of them."""
+
+from typing import Literal
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+Penalty = Literal["squared", "smooth_l1"]
+"""How an error counts: squared (paper) or smooth-L1 (released code)."""
+Reduction = Literal["sum", "mean"]
+"""How the errors of all features add up: ‖·‖² is their sum (paper), the released code's a mean."""
+
+
+def penalty(error: Float[Array, "*n"], kind: Penalty) -> Float[Array, "*n"]:
+    """e², or the smooth-L1 loss: e²/2 up to |e| = 1 and |e| - 1/2 beyond."""
+    if kind == "squared":
+        return jnp.square(error)
+    size = jnp.abs(error)
+    inside = jnp.minimum(size, 1.0)
+    return inside * (size - 0.5 * inside)
+
+
+def successor_loss(
+    psi: Float[Array, " d"],
+    phi: Float[Array, " d"],
+    next_psi: Float[Array, " d"],
+    kind: Penalty = "squared",
+    reduction: Reduction = "sum",
+) -> Float[Array, ""]:
+    """Equation 4, first term: ‖ψ_t - φ_t - γ(ψ_{t+1})†‖², given γ(ψ_{t+1})†."""
+    errors = penalty(psi - phi - next_psi, kind)
+    return jnp.sum(errors) if reduction == "sum" else jnp.mean(errors)
+
+
+def reward_loss(
+    w: Float[Array, " d"], phi: Float[Array, " d"], reward: Float[Array, ""]
+) -> Float[Array, ""]:
+    """Equation 4, second term: |⟨ŵ, φ_t⟩ - r_{t+1}|²."""
+    return jnp.square(jnp.sum(w * phi) - reward)
+
+
+def q_loss(
+    w: Float[Array, " d"],
+    psi: Float[Array, " d"],
+    reward: Float[Array, ""],
+    next_q: Float[Array, ""],
+    kind: Penalty = "squared",
+) -> Float[Array, ""]:
+    """Equation 4, third term: |⟨ŵ, ψ_t⟩ - γ⟨ŵ, ψ_{t+1}⟩† - r_{t+1}|², given γ⟨ŵ, ψ_{t+1}⟩†."""
+    return penalty(jnp.sum(w * psi) - reward - next_q, kind)

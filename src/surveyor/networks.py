@@ -1,0 +1,103 @@
+"""Networks: what turns an observation into features φ(s, a) and successor features ψ(s, ·).
+
+The tabular network of appendix C, held so that a gradient step touches only the rows of the states
+in its batch: all that belongs to one state is a row of a `surveyor.optim.Table`, all that states
+share is in `Shared`.
+"""
+
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from surveyor.types import EnvSpec
+
+Layers = Literal["one", "two"]
+
+
+class Shared(eqx.Module):
+    """The parameters that every state uses."""
+
+    w: Float[Array, " m"]
+    """ŵ, the weights of reward and Q on the features that φ can have."""
+    hidden_bias: Float[Array, " d"]
+    action: Float[Array, "actions inputs m"]
+    """What an action does to the state's hidden layer (two layers), or adds to it (one layer)."""
+    action_bias: Float[Array, "actions m"]
+
+
+class TabularNetwork(eqx.Module):
+    """φ̂ and ψ̂ for states that are numbers.
+
+    ψ is linear in the one-hot state-action vector: a row holds ψ(s, a) for every action. φ has
+
+    - one layer (paper): φ(s, a) = ReLU(U_s + V_a), from one-hot state and action vectors;
+    - two layers (released code): φ(s, a) = ReLU(V_aᵀ ReLU(U_s + b) + c_a).
+
+    The first `novelty` features are ones that φ never has: ψ starts at `psi_init` there and at
+    zero in the others. Without them ψ starts at `psi_init` everywhere.
+    """
+
+    features: int
+    actions: int
+    novelty: int
+    layers: Layers
+    normalise: bool
+    phi_scale: float
+    psi_init: float
+
+    @property
+    def seen(self) -> int:
+        """How many features φ can have."""
+        return self.features - self.novelty
+
+    def init(
+        self, spec: EnvSpec, key: Key[Array, ""]
+    ) -> tuple[Float[Array, "n width"], Shared]:
+        """The table's first values and the shared weights: folded Xavier normal, and ŵ = 0."""
+        state_key, action_key = jax.random.split(key)
+        n, a, d, m = spec.num_states, self.actions, self.features, self.seen
+        U = _folded_xavier(state_key, (n, d), n, d)
+        if self.layers == "two":
+            V = _folded_xavier(action_key, (a, d, m), d, a * d)
+        else:
+            V = _folded_xavier(action_key, (a, 1, m), n, d)
+        unseen = (jnp.arange(d) < self.novelty) | (self.novelty == 0)
+        psi = jnp.broadcast_to(jnp.where(unseen, self.psi_init, 0.0), (n, a, d))
+        table = jnp.concatenate([U, psi.reshape(n, a * d)], axis=1)
+        return table, Shared(jnp.zeros(m), jnp.zeros(d), V, jnp.zeros((a, m)))
+
+    def psi(self, rows: Float[Array, "*b width"]) -> Float[Array, "*b actions d"]:
+        """ψ̂(s, ·) of the states with these rows."""
+        return rows[..., self.features :].reshape(*rows.shape[:-1], self.actions, self.features)
+
+    def phi(
+        self, hidden: Float[Array, "b d"], action: Int[Array, " b"], shared: Shared
+    ) -> Float[Array, "b m"]:
+        """φ̂(s, a), without the features that it never has, from the first part of a state's row."""
+        taken = jax.nn.one_hot(action, self.actions)[:, :, None]
+        if self.layers == "two":
+            a, d, m = shared.action.shape
+            hidden = jax.nn.relu(hidden + shared.hidden_bias)
+            weights = jnp.moveaxis(shared.action, 0, 1).reshape(d, a * m)
+            outputs = (hidden @ weights).reshape(-1, a, m) + shared.action_bias
+        else:
+            outputs = hidden[:, None, self.novelty :] + shared.action[:, 0]
+        phi = jax.nn.relu(jnp.sum(outputs * taken, axis=1))
+        if self.normalise:
+            phi = phi * jax.lax.rsqrt(jnp.sum(phi**2, axis=-1, keepdims=True) + 1e-12)
+        return self.phi_scale * phi
+
+    def pad(self, seen: Float[Array, "*b m"]) -> Float[Array, "*b d"]:
+        """φ or ŵ among all features: zero in those that have never been seen."""
+        widths = [(0, 0)] * (seen.ndim - 1) + [(self.novelty, 0)]
+        return jnp.pad(seen, widths)
+
+
+def _folded_xavier(
+    key: Key[Array, ""], shape: tuple[int, ...], inputs: int, outputs: int
+) -> Float[Array, "*shape"]:
+    """|N(0, 2 / (inputs + outputs))|: non-negative, so that no ReLU starts out dead."""
+    return jnp.abs(jax.random.normal(key, shape)) * (2 / (inputs + outputs)) ** 0.5

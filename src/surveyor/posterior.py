@@ -1,0 +1,107 @@
+"""Bayesian linear regression in square-root information form.
+
+The model of section 4: w ~ N(0, θI) and r | φ ~ N(⟨φ, w⟩, β), where every new row first shrinks
+what is known by ζ:
+
+    Λ ← ζΛ + β⁻¹ φφᵀ,        Σ_w = Λ⁻¹,        μ_w = β⁻¹ Σ_w Σ_i ζ^(N-i) r_i φ_i.
+
+Λ itself is never formed. Its condition number reaches 1e11 on the paper's tree, far beyond float32,
+so we keep the upper-triangular R with RᵀR = Λ (Bierman's square-root information filter), whose
+condition number is the square root of that: an update is one thin QR, a sample one triangular solve.
+"""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Bool, Float, Key
+
+
+class Posterior(eqx.Module):
+    """The Gaussian N(μ_w, Σ_w), held as R and z = Rμ_w."""
+
+    R: Float[Array, "d d"]
+    z: Float[Array, " d"]
+    beta: float = eqx.field(static=True)
+    zeta: float = eqx.field(static=True)
+
+    @classmethod
+    def prior(cls, d: int, theta: float, beta: float, zeta: float = 1.0) -> "Posterior":
+        """N(0, θI), to be updated with likelihood variance β and decay ζ."""
+        return cls(jnp.eye(d) / jnp.sqrt(jnp.float32(theta)), jnp.zeros(d), beta, zeta)
+
+    def update(
+        self,
+        features: Float[Array, "*n d"],
+        targets: Float[Array, "*n"] | None = None,
+        mask: Bool[Array, "*n"] | None = None,
+    ) -> "Posterior":
+        """Condition on one feature row, or on many in the order in which they came.
+
+        Rows where `mask` is false count for nothing, decay included. Without targets only the
+        covariance is kept up (SU takes its mean from the network).
+        """
+        features = jnp.atleast_2d(features)
+        n, d = features.shape
+        targets = jnp.zeros(n) if targets is None else jnp.atleast_1d(targets)
+        valid = jnp.ones(n) if mask is None else jnp.atleast_1d(mask).astype(jnp.float32)
+        later = jnp.sum(valid) - jnp.cumsum(valid)  # valid rows after each row
+        weight = valid * self._decay(later) / jnp.sqrt(jnp.float32(self.beta))
+        rows = jnp.column_stack([features, targets]) * weight[:, None]
+        known = jnp.column_stack([self.R, self.z]) * self._decay(jnp.sum(valid))
+        triangle = jnp.linalg.qr(jnp.concatenate([known, rows]), mode="r")[:d]
+        R = _away_from_singular(triangle[:, :d])
+        return Posterior(R, triangle[:, d], self.beta, self.zeta)
+
+    def sample(
+        self,
+        key: Key[Array, ""],
+        shape: tuple[int, ...] = (),
+        mean: Float[Array, " d"] | None = None,
+    ) -> Float[Array, "*shape d"]:
+        """Draws of w ~ N(mean, Σ_w), around μ_w unless another mean is given (SU's ŵ)."""
+        d = self.z.size
+        noise = jax.random.normal(key, (d, math.prod(shape)))
+        centred = solve_triangular(self.R, noise).T.reshape(*shape, d)
+        return centred + (self.mean if mean is None else mean)
+
+    @property
+    def mean(self) -> Float[Array, " d"]:
+        """μ_w."""
+        return solve_triangular(self.R, self.z)
+
+    @property
+    def covariance(self) -> Float[Array, "d d"]:
+        """Σ_w."""
+        return self.joint_covariance(jnp.eye(self.z.size))
+
+    def variance(self, features: Float[Array, "*n d"]) -> Float[Array, "*n"]:
+        """φᵀΣ_wφ of each row."""
+        return jnp.sum(self._whiten(features) ** 2, axis=0).reshape(features.shape[:-1])
+
+    def joint_covariance(self, features: Float[Array, "n d"]) -> Float[Array, "n n"]:
+        """ΦΣ_wΦᵀ: how the predictions at all rows vary together."""
+        white = self._whiten(features)
+        return white.T @ white
+
+    def _decay(self, rows: Float[Array, "*n"]) -> Float[Array, "*n"]:
+        """What is left of √Λ after so many further rows: ζ^(rows/2)."""
+        return jnp.float32(self.zeta) ** (rows / 2)
+
+    def _whiten(self, features: Float[Array, "*n d"]) -> Float[Array, "d rows"]:
+        """R⁻ᵀφ, one column a row, so that ΦΣ_wΦᵀ is a Gram matrix and never indefinite."""
+        return solve_triangular(self.R, features.reshape(-1, self.z.size).T, trans=1)
+
+
+def _away_from_singular(R: Float[Array, "d d"]) -> Float[Array, "d d"]:
+    """Keep the diagonal above what float32 can tell from zero, next to its own column.
+
+    Decay shrinks what is known of directions that no longer occur, the prior included, without
+    end; past this point their variance stays where it is instead of overflowing.
+    """
+    diagonal = jnp.diagonal(R)
+    floor = jnp.maximum(1e-8 * jnp.linalg.norm(R, axis=0), 1e-12)
+    safe = jnp.where(diagonal < 0, -1.0, 1.0) * jnp.maximum(jnp.abs(diagonal), floor)
+    return R + jnp.diag(safe - diagonal)

@@ -1,0 +1,47 @@
+"""A ring of past transitions that lives inside the compiled loop."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int, Key
+
+from surveyor.types import Transition
+
+
+class Replay(eqx.Module):
+    """The last `capacity` transitions, oldest overwritten first.
+
+    Write first and sample after: XLA then keeps the ring in place. A `lax.cond` around it, or a
+    read between two writes, would copy all of it at every step.
+    """
+
+    storage: Transition
+    written: Int[Array, ""]
+    """Transitions written since the beginning."""
+
+    @classmethod
+    def create(cls, example: Transition, capacity: int) -> "Replay":
+        """An empty ring for transitions of this shape and type."""
+        storage = jax.tree.map(lambda x: jnp.zeros((capacity, *x.shape), x.dtype), example)
+        return cls(storage, jnp.zeros((), jnp.int32))
+
+    @property
+    def capacity(self) -> int:
+        """How many transitions it holds at most."""
+        return self.storage.action.shape[0]
+
+    def add(self, batch: Transition, count: Int[Array, ""]) -> "Replay":
+        """Append the first `count` transitions of a batch no longer than the ring."""
+        length = batch.action.shape[0]
+        position = (self.written + jnp.arange(length)) % self.capacity
+        position = jnp.where(jnp.arange(length) < count, position, self.capacity)
+        storage = jax.tree.map(
+            lambda ring, new: ring.at[position].set(new, mode="drop"), self.storage, batch
+        )
+        return Replay(storage, self.written + count)
+
+    def sample(self, key: Key[Array, ""], size: int) -> Transition:
+        """`size` transitions, uniformly and with replacement."""
+        stored = jnp.minimum(self.written, self.capacity)
+        index = (jax.random.uniform(key, (size,)) * stored).astype(jnp.int32)
+        return jax.tree.map(lambda ring: ring[index], self.storage)

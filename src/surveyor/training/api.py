@@ -1,0 +1,125 @@
+"""`train`, `resume`, `load`: from Python, for one run."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from surveyor import agents, envs
+from surveyor.agents.base import Agent
+from surveyor.errors import SurveyorError
+from surveyor.training.config import Config
+from surveyor.training.run import Run
+
+Report = Callable[[Run], None]
+
+
+def configure(
+    agent: Agent | str,
+    env: str,
+    *,
+    seed: int = 0,
+    episodes: int | None = None,
+    stop_when_solved: bool = True,
+) -> Config:
+    """A run's configuration; a named agent takes the preset for the environment."""
+    problem, _ = envs.make(env)
+    chosen = agents.preset(agent, env) if isinstance(agent, str) else agent
+    budget = problem.default_episodes if episodes is None else episodes
+    return Config(env, chosen, seed, budget, stop_when_solved)
+
+
+def train(
+    agent: Agent | str,
+    env: str,
+    *,
+    seed: int = 0,
+    episodes: int | None = None,
+    stop_when_solved: bool = True,
+    out: str | Path | None = None,
+    report: Report | None = None,
+) -> Run:
+    """Train an agent and return the run.
+
+    **Arguments:**
+
+    - `agent`: an agent such as `SU.tree()`, or a name such as `"su"`, which takes the preset that
+      is meant for the environment.
+    - `env`: a name such as `"Tree-100"`.
+    - `seed`: decides the environment's action mapping and every random draw of the training.
+    - `episodes`: the budget; the environment's own if None.
+    - `out`: a folder to put the run's folder in; None keeps it in memory (see `Run.save`). A run
+      that was begun there is continued.
+    - `report`: called with the run after every chunk.
+
+    Ctrl-C stops after the current chunk, with everything saved; the run is then not `finished`.
+    """
+    config = configure(
+        agent, env, seed=seed, episodes=episodes, stop_when_solved=stop_when_solved
+    )
+    return finish(begin(config, None if out is None else Path(out)), report)
+
+
+def begin(config: Config, out: Path | None) -> Run:
+    """A run of this configuration: continued where one was begun in `out`, else new.
+
+    Equal configurations give equal results, so continuing is the same as starting again.
+    """
+    if out is None:
+        return Run.new(config)
+    path = out / config.name
+    try:
+        run = Run.open(path)
+    except SurveyorError:
+        return Run.new(config, path)
+    same = run.folder is not None and run.folder.made_by_this_version()
+    return run if same and not run.finished else Run.new(config, path)
+
+
+def resume(path: str | Path, *, agent: Agent | None = None, report: Report | None = None) -> Run:
+    """Go on with the run in this folder, to the same end as if it had never stopped.
+
+    A run keeps its hyperparameters: giving an agent with others is an error.
+    """
+    run = Run.open(path)
+    if agent is not None and agent != run.agent:
+        raise SurveyorError(
+            f"'{path}' was started with other hyperparameters, and a run keeps those: "
+            f"{run.agent}; start a new run for {agent}."
+        )
+    return finish(run, report)
+
+
+def load(path: str | Path) -> Run:
+    """The run in this folder, as its last checkpoint left it."""
+    return Run.open(path)
+
+
+def finish(run: Run, report: Report | None, stop: Callable[[], bool] | None = None) -> Run:
+    """Train to the end, or until Ctrl-C or `stop`; either way everything is saved."""
+    with _interrupts() as interrupted:
+        for _ in run.advance():
+            if report is not None:
+                report(run)
+            if interrupted() or (stop is not None and stop()):
+                break
+        if not run.finished:
+            run.checkpoint()
+    return run
+
+
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], bool]]:
+    """Turn SIGINT and SIGTERM into a flag, so that they never strike in the middle of a write."""
+    seen: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda number, _: seen.append(number)) for number in signals]
+    try:
+        yield lambda: bool(seen)
+    finally:
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)

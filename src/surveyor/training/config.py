@@ -1,0 +1,92 @@
+"""What a run is asked to do, as data."""
+
+import dataclasses
+import functools
+import hashlib
+import importlib.metadata
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from surveyor import agents, envs
+from surveyor.agents.base import Agent
+from surveyor.errors import SurveyorError
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Everything that decides a run's result; equal configurations give equal bits."""
+
+    env: str
+    agent: Agent
+    seed: int
+    episodes: int
+    stop_when_solved: bool = True
+
+    def __post_init__(self):
+        envs.make(self.env, self.seed_checked())
+        if self.episodes < 1:
+            raise SurveyorError(f"episodes must be at least 1, not {self.episodes}.")
+
+    def seed_checked(self) -> int:
+        """The seed, if it is one that every generator involved accepts."""
+        if not 0 <= self.seed < 2**32:
+            raise SurveyorError(f"seed must be between 0 and 2^32 - 1, not {self.seed}.")
+        return self.seed
+
+    @property
+    def name(self) -> str:
+        """The run folder's name."""
+        agent = agents.name_of(self.agent)
+        return f"{self.env}-{agent}-s{self.seed}-{self.digest()[:8]}"
+
+    def digest(self) -> str:
+        """A hash of all that decides the result."""
+        return hashlib.sha256(json.dumps(self._deciding(), sort_keys=True).encode()).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """As written to config.json: what decides the result, and where it was run."""
+        return {**self._deciding(), "versions": versions(), "commit": commit()}
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> "Config":
+        """Read back what `to_json` wrote."""
+        agent = agents.make(content["agent"], content["hyperparameters"])
+        return cls(
+            content["env"],
+            agent,
+            content["seed"],
+            content["episodes"],
+            content["stop_when_solved"],
+        )
+
+    def _deciding(self) -> dict[str, Any]:
+        return {
+            "env": self.env,
+            "agent": agents.name_of(self.agent),
+            "hyperparameters": dataclasses.asdict(self.agent),
+            "seed": self.seed,
+            "episodes": self.episodes,
+            "stop_when_solved": self.stop_when_solved,
+        }
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """The versions of everything that computes."""
+    packages = ("surveyor", "jax", "jaxlib", "equinox", "optax", "numpy")
+    return {package: importlib.metadata.version(package) for package in packages}
+
+
+@functools.cache
+def commit() -> str | None:
+    """The git commit of surveyor's own source, where it is run from a checkout."""
+    here = Path(__file__).parent
+    try:
+        answer = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() or None if answer.returncode == 0 else None

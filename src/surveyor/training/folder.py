@@ -1,0 +1,137 @@
+"""A run on disk.
+
+    <env>-<agent>-s<seed>-<hash>/
+      config.json            all that is needed to repeat the run, with versions
+      metrics.jsonl          one record a test interval; only ever appended to
+      checkpoint/state.npz   everything that changes, replaced in one step
+      result.json            only when the run has ended
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from jaxtyping import PyTree
+
+from surveyor.errors import SurveyorError
+from surveyor.training import checkpoint
+from surveyor.training.config import Config, versions
+
+Record = dict[str, Any]
+
+
+class RunFolder:
+    """Reads and writes one run folder."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self._config = self.path / "config.json"
+        self._metrics = self.path / "metrics.jsonl"
+        self._checkpoint = self.path / "checkpoint" / "state.npz"
+        self._result = self.path / "result.json"
+
+    @classmethod
+    def create(cls, path: Path, config: Config) -> "RunFolder":
+        """A fresh folder for this run; what an earlier run left there is removed."""
+        folder = cls(path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            for old in (folder._result, folder._checkpoint, folder._metrics):
+                old.unlink(missing_ok=True)
+            checkpoint.write_atomically(folder._config, _pretty(config.to_json()))
+        except OSError as error:
+            raise SurveyorError(
+                f"The output folder '{path}' cannot be written: {error.strerror}."
+            ) from None
+        return folder
+
+    @classmethod
+    def open(cls, path: str | Path) -> "RunFolder":
+        """An existing run folder; an error if it is none."""
+        folder = cls(path)
+        if not folder.path.exists():
+            raise SurveyorError(f"There is no run folder '{path}'.")
+        if not folder._config.is_file():
+            raise SurveyorError(f"'{path}' is not a run folder: it has no config.json.")
+        folder.config()
+        return folder
+
+    def config(self) -> Config:
+        """What the run was asked to do."""
+        try:
+            return Config.from_json(json.loads(self._config.read_text("utf-8")))
+        except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError) as error:
+            raise SurveyorError(
+                f"'{self._config}' is not the configuration of a surveyor run ({error})."
+            ) from None
+
+    def made_by_this_version(self) -> bool:
+        """Whether it was written with the versions that are installed now."""
+        return json.loads(self._config.read_text("utf-8")).get("versions") == versions()
+
+    def result(self) -> Record | None:
+        """The outcome, or None while there is none."""
+        try:
+            return json.loads(self._result.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError, json.JSONDecodeError):
+            return None
+
+    def metrics(self) -> list[Record]:
+        """All records; a last line that a kill left torn is ignored."""
+        records = []
+        for line in self._lines():
+            try:
+                records.append(json.loads(line))
+            except json.JSONDecodeError:
+                break
+        return records
+
+    def append(self, records: list[Record]) -> None:
+        """Add records at the end, and see them onto the disk."""
+        with open(self._metrics, "ab") as file:
+            file.write(b"".join(json.dumps(record).encode() + b"\n" for record in records))
+            file.flush()
+            os.fsync(file.fileno())
+
+    def save(self, loop: PyTree, records: int, seconds: float) -> None:
+        """Write a checkpoint that goes with the first `records` lines of the metrics."""
+        meta = {"run": self.config().digest(), "records": records, "seconds": seconds}
+        checkpoint.save(self._checkpoint, loop, meta)
+
+    def restore(self, like: PyTree) -> tuple[PyTree, int, float] | None:
+        """The last checkpoint with its number of records and seconds; None if there is none.
+
+        Records that were written after the checkpoint are cut off: they will come again.
+        """
+        if not self._checkpoint.exists():
+            self._keep_records(0)
+            return None
+        loop, meta = checkpoint.load(self._checkpoint, like)
+        if meta["run"] != self.config().digest():
+            raise SurveyorError(
+                f"The checkpoint in '{self.path}' was written with other hyperparameters than its "
+                "config.json now has; a run keeps those that it was started with."
+            )
+        self._keep_records(meta["records"])
+        return loop, meta["records"], meta["seconds"]
+
+    def finish(self, result: Record) -> None:
+        """Write the outcome; from now on the run counts as ended."""
+        checkpoint.write_atomically(self._result, _pretty(result))
+
+    def _lines(self) -> list[bytes]:
+        return self._metrics.read_bytes().splitlines() if self._metrics.exists() else []
+
+    def _keep_records(self, count: int) -> None:
+        lines = self._lines()
+        if len(lines) < count:
+            raise SurveyorError(
+                f"'{self._metrics}' has {len(lines)} records where the checkpoint knows of {count};"
+                " it was changed or damaged."
+            )
+        checkpoint.write_atomically(self._metrics, b"".join(line + b"\n" for line in lines[:count]))
+
+
+def _pretty(content: Record) -> bytes:
+    return json.dumps(content, indent=2).encode() + b"\n"

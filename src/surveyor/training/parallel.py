@@ -1,0 +1,96 @@
+"""Several runs at once, one process a core.
+
+On CPUs whole runs side by side beat one batched program: `vmap` of a loop that carries a replay
+copies it at every step. A worker keeps its compiled program for the next seed.
+"""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+
+from surveyor.errors import SurveyorError
+from surveyor.training import api
+from surveyor.training.config import Config
+from surveyor.training.folder import Record
+
+Progress = Callable[[int, Record, Record], None]
+"""Called with a run's number, its newest metrics record and its result so far."""
+
+
+def train_all(configs: list[Config], out: Path, progress: Progress) -> list[Record]:
+    """Train every configuration and return the results in the same order.
+
+    Ctrl-C stops all of them with everything saved. One run is trained in this process.
+    """
+    if len(configs) == 1:
+        return [_train(configs[0], out, lambda record, now: progress(0, record, now), None)]
+    context = multiprocessing.get_context("spawn")
+    queue, stop = context.Queue(), context.Event()
+    listener = threading.Thread(target=_listen, args=(queue, progress), daemon=True)
+    listener.start()
+    workers = min(len(configs), len(os.sched_getaffinity(0)))
+    before = signal.signal(signal.SIGINT, lambda *_: stop.set())
+    before_term = signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    try:
+        with ProcessPoolExecutor(workers, context, _prepare, (queue, stop)) as pool:
+            futures = {
+                pool.submit(_work, number, config, out): number
+                for number, config in enumerate(configs)
+            }
+            results = _gather(futures)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGTERM, before_term)
+        queue.put(None)
+        listener.join()
+    return results
+
+
+def _train(
+    config: Config,
+    out: Path,
+    progress: Callable[[Record, Record], None],
+    stop: Callable[[], bool] | None,
+) -> Record:
+    run = api.begin(config, out)
+    api.finish(run, lambda run: progress(run.metrics[-1], run.result), stop)
+    return {**run.result, "finished": run.finished}
+
+
+def _gather(futures: dict[Future[Record], int]) -> list[Record]:
+    results: dict[int, Record] = {}
+    try:
+        for future in as_completed(futures):
+            results[futures[future]] = future.result()
+    except BrokenProcessPool:
+        raise SurveyorError(
+            "A training process died, perhaps for want of memory; its run can be resumed from its "
+            "last checkpoint."
+        ) from None
+    return [results[number] for number in range(len(futures))]
+
+
+def _listen(queue: "Queue[Any]", progress: Progress) -> None:
+    while (message := queue.get()) is not None:
+        progress(*message)
+
+
+def _prepare(queue: "Queue[Any]", stop: Event) -> None:
+    """Runs once in every worker; the parent alone listens to Ctrl-C."""
+    global _queue, _stop
+    _queue, _stop = queue, stop
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _work(number: int, config: Config, out: Path) -> Record:
+    return _train(
+        config, out, lambda record, now: _queue.put((number, record, now)), _stop.is_set
+    )

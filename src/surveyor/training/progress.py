@@ -1,0 +1,101 @@
+"""What is shown while training: bars on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from surveyor.training.folder import Record
+
+LINE_SECONDS = 5.0
+"""How often a plain line is written, for each run."""
+
+
+def describe(record: Record, result: Record) -> str:
+    """Where a run stands, in a few words."""
+    parts = []
+    if record.get("test_return") is not None:
+        parts.append(f"greedy return {record['test_return']:.3g}")
+    parts.append(f"episode length {max(record['lengths'])}")
+    if result["first_success"] is not None:
+        parts.append(f"first success {result['first_success']}")
+    if result["solved_at"] is not None:
+        parts.append(f"solved at {result['solved_at']}")
+    return ", ".join(parts)
+
+
+class Reporter:
+    """Shows the progress of several runs on standard error."""
+
+    def __init__(self, names: list[str], episodes: int, *, quiet: bool = False):
+        console = Console(file=sys.stderr)
+        self._live = console.is_terminal and not quiet
+        self._quiet = quiet
+        self._names = names
+        self._episodes = episodes
+        self._written = dict.fromkeys(names, time.monotonic())
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.completed}/{task.total} episodes"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[status]}"),
+            console=console,
+            disable=not self._live,
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> "Reporter":
+        self._progress.start()
+        for name in self._names:
+            self._tasks[name] = self._progress.add_task(name, total=self._episodes, status="")
+            self._status(name, "compiling")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def update(self, name: str, record: Record, result: Record) -> None:
+        """A chunk has ended."""
+        status = describe(record, result)
+        if self._live:
+            done = result["episodes"]
+            self._progress.update(self._tasks[name], completed=done, status=status)
+        elif time.monotonic() - self._written[name] > LINE_SECONDS:
+            self._written[name] = time.monotonic()
+            self._line(f"{name}: episode {result['episodes']} of {self._episodes}, {status}")
+
+    def end(self, name: str, sentence: str) -> None:
+        """A run is over; a bar stays where it is."""
+        self._status(name, sentence)
+        if not self._live:
+            self._line(f"{name}: {sentence}")
+
+    def _status(self, name: str, status: Any) -> None:
+        if self._live:
+            self._progress.update(self._tasks[name], status=status)
+
+    def _line(self, text: str) -> None:
+        if not self._quiet:
+            print(text, file=sys.stderr, flush=True)
+
+
+def summary(result: Record) -> str:
+    """How a run ended, as a sentence."""
+    episodes, seconds = result["episodes"], result["seconds"]
+    if result["solved_at"] is not None:
+        return (
+            f"solved at episode {result['solved_at']} (first success at {result['first_success']},"
+            f" {seconds:.1f} s of training)"
+        )
+    found = result["first_success"]
+    seen = "the goal was never reached" if found is None else f"first success at {found}"
+    return f"not solved in {episodes} episodes ({seen}, {seconds:.1f} s of training)"
