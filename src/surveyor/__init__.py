@@ -5,6 +5,12 @@
     run.solved_at, run.q_posterior([0, 2, 4])
 """
 
+import os
+
+# The QR and triangular solves of a d × d posterior are too small to be split over threads, and
+# OpenBLAS's idle threads spin: two runs side by side are ten times slower with them.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from surveyor import agents, envs
 from surveyor.agents import Agent
 from surveyor.agents.su import SU

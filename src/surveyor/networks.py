@@ -45,7 +45,6 @@ class TabularNetwork(eqx.Module):
     novelty: int
     layers: Layers
     normalise: bool
-    phi_scale: float
     psi_init: float
 
     @property
@@ -88,7 +87,7 @@ class TabularNetwork(eqx.Module):
         phi = jax.nn.relu(jnp.sum(outputs * taken, axis=1))
         if self.normalise:
             phi = phi * jax.lax.rsqrt(jnp.sum(phi**2, axis=-1, keepdims=True) + 1e-12)
-        return self.phi_scale * phi
+        return phi
 
     def pad(self, seen: Float[Array, "*b m"]) -> Float[Array, "*b d"]:
         """φ or ŵ among all features: zero in those that have never been seen."""

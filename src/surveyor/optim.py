@@ -98,5 +98,5 @@ class RowAdam(eqx.Module):
         tail = np.empty(TABULATED)
         tail[-1] = self._rho / (1 - self._rho)
         for i in range(TABULATED - 1, 0, -1):
-            tail[i - 1] = self._rho * (correction[i] + tail[i])
+            tail[i - 1] = self._rho * (correction[i - 1] + tail[i])
         return jnp.asarray(tail, jnp.float32)[jnp.minimum(t, TABULATED - 1)]

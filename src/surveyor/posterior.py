@@ -65,7 +65,7 @@ class Posterior(eqx.Module):
         d = self.z.size
         noise = jax.random.normal(key, (d, math.prod(shape)))
         centred = solve_triangular(self.R, noise).T.reshape(*shape, d)
-        return centred + (self.mean if mean is None else mean)
+        return centred + jnp.broadcast_to(self.mean if mean is None else mean, centred.shape)
 
     @property
     def mean(self) -> Float[Array, " d"]:
@@ -99,9 +99,10 @@ def _away_from_singular(R: Float[Array, "d d"]) -> Float[Array, "d d"]:
     """Keep the diagonal above what float32 can tell from zero, next to its own column.
 
     Decay shrinks what is known of directions that no longer occur, the prior included, without
-    end; past this point their variance stays where it is instead of overflowing.
+    end. Past this point their variance stays where it is: it would overflow in the end, and long
+    before that the rounding of R would leak it into the directions that are well known.
     """
     diagonal = jnp.diagonal(R)
-    floor = jnp.maximum(1e-8 * jnp.linalg.norm(R, axis=0), 1e-12)
+    floor = jnp.maximum(1e-6 * jnp.linalg.norm(R, axis=0), 1e-12)
     safe = jnp.where(diagonal < 0, -1.0, 1.0) * jnp.maximum(jnp.abs(diagonal), floor)
     return R + jnp.diag(safe - diagonal)

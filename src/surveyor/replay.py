@@ -18,12 +18,14 @@ class Replay(eqx.Module):
     storage: Transition
     written: Int[Array, ""]
     """Transitions written since the beginning."""
+    newest: Int[Array, ""]
+    """How many of them came with the last `add`."""
 
     @classmethod
     def create(cls, example: Transition, capacity: int) -> "Replay":
         """An empty ring for transitions of this shape and type."""
         storage = jax.tree.map(lambda x: jnp.zeros((capacity, *x.shape), x.dtype), example)
-        return cls(storage, jnp.zeros((), jnp.int32))
+        return cls(storage, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
 
     @property
     def capacity(self) -> int:
@@ -38,10 +40,12 @@ class Replay(eqx.Module):
         storage = jax.tree.map(
             lambda ring, new: ring.at[position].set(new, mode="drop"), self.storage, batch
         )
-        return Replay(storage, self.written + count)
+        return Replay(storage, self.written + count, count)
 
-    def sample(self, key: Key[Array, ""], size: int) -> Transition:
-        """`size` transitions, uniformly and with replacement."""
+    def sample(self, key: Key[Array, ""], size: int, recent: int = 0) -> Transition:
+        """`size` transitions, uniformly and with replacement, `recent` of them from the newest."""
+        u = jax.random.uniform(key, (size,))
         stored = jnp.minimum(self.written, self.capacity)
-        index = (jax.random.uniform(key, (size,)) * stored).astype(jnp.int32)
+        newest = (self.written - 1 - (u * self.newest).astype(jnp.int32)) % self.capacity
+        index = jnp.where(jnp.arange(size) < recent, newest, (u * stored).astype(jnp.int32))
         return jax.tree.map(lambda ring: ring[index], self.storage)

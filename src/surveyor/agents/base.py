@@ -19,6 +19,7 @@ class Agent(eqx.Module):
     """
 
     batch_size: eqx.AbstractVar[int]
+    recent: eqx.AbstractVar[int]
     replay_capacity: eqx.AbstractVar[int]
     gradient_steps: eqx.AbstractVar[int]
 

@@ -44,8 +44,8 @@ class SU(Agent):
     """Likelihood variance β of a reward."""
     zeta: float = 1.0
     """Decay ζ of what is known, at every step."""
-    discount: float = 1.0
-    """γ; the released tabular code's 1 (the paper asks for less than 1)."""
+    discount: float = 0.99
+    """γ: below 1 in the paper, 1 in the released tabular code."""
     features: int = 20
     """d, the number of features."""
     novelty: int = 10
@@ -56,8 +56,6 @@ class SU(Agent):
     """Layers of the φ network: one (paper) or two (released code)."""
     normalise: bool = False
     """Whether ‖φ‖ is made 1 (paper) or left as it comes (released code)."""
-    phi_scale: float = 0.1
-    """A factor on φ; 1 in both sources."""
     psi_init: float = 1.0
     """What ψ starts at: 1 in the released code; the paper is silent."""
     loss: Penalty = "smooth_l1"
@@ -73,26 +71,32 @@ class SU(Agent):
     stops it from running away with its own targets after the first success."""
     q_target: Literal["policy", "max"] = "max"
     """Next action in the Q target: a' ~ π (paper) or the maximum under ŵ (released code)."""
-    policy: Literal["joint", "marginal"] = "joint"
-    """How π(s') = E[greedy] is estimated: from draws of w (paper), or from independent draws of
-    each action's marginal (released code)."""
+    policy: Literal["optimistic", "joint", "marginal"] = "optimistic"
+    """The reference policy π that ψ predicts. joint: E[greedy policy of a sampled Q], from draws
+    of w (paper). marginal: the same from independent draws of each action's Q (released code).
+    optimistic, ours: greedy on mean plus standard deviation of Q. Under E[greedy] half of the
+    sampled policies turn away from what is new, so its weight in ψ halves with every step that it
+    lies ahead; the optimistic policy keeps it."""
     policy_samples: int = 20
-    """Draws for that estimate: 20 in the released code. Algorithm 1 takes one for each example,
-    which has the same mean and more variance."""
+    """Draws for E[greedy]: 20 in the released code. Algorithm 1 takes one for each example, which
+    has the same mean and more variance."""
     policy_scale: float = 1.0
-    """A factor on the standard deviation in that estimate: 1 in the paper; the released code puts
-    its β here and not into the posterior."""
+    """A factor on the standard deviation of Q in π: 1 in the paper; the released code puts its β
+    here and not into the posterior."""
     learning_rate: float = 1e-3
     """Adam's, for everything."""
     batch_size: int = 100
     """Transitions in a gradient step."""
-    replay_capacity: int = 10_000
-    """Transitions remembered."""
+    recent: int = 10
+    """Ours: how many of a batch come from the newest episode, so that a first success is learnt
+    from at once (combined experience replay, Zhang and Sutton 2017). 0 in both sources."""
+    replay_capacity: int = 100_000
+    """Transitions remembered: 10,000 in both sources."""
     gradient_steps: int = 40
     """Gradient steps after every episode: 10 on the tree, 40 on the chain (tables 2 and 3)."""
 
     def __check_init__(self):
-        for name in ("theta", "beta", "learning_rate", "policy_scale", "phi_scale", "q_weight"):
+        for name in ("theta", "beta", "learning_rate", "policy_scale", "q_weight"):
             value = getattr(self, name)
             require(0 < value < float("inf"), f"{name} must be a positive number, not {value:g}.")
         for name in ("zeta", "discount"):
@@ -101,6 +105,10 @@ class SU(Agent):
         for name in ("features", "policy_samples", "batch_size", "replay_capacity"):
             value = getattr(self, name)
             require(value >= 1, f"{name} must be at least 1, not {value}.")
+        require(
+            0 <= self.recent <= self.batch_size,
+            f"recent must be from 0 to batch_size = {self.batch_size}, not {self.recent}.",
+        )
         require(
             self.gradient_steps >= 0, f"gradient_steps cannot be negative ({self.gradient_steps})."
         )
@@ -111,16 +119,24 @@ class SU(Agent):
 
     @classmethod
     def tree(cls) -> "SU":
-        """For the binary tree: the settings that the released code amounts to (θ = 1e-6, β = 1,
-        50 features, 10 gradient steps), with our weight on the Q loss."""
+        """For the binary tree: what the released code amounts to (θ = 1e-6, β = 1, 50 features,
+        γ = 1, 10 gradient steps), with our weight on the Q loss and our recent transitions."""
         return cls(
-            theta=1e-6, features=50, novelty=0, phi_scale=1.0, q_trains_w=True, gradient_steps=10
+            theta=1e-6,
+            discount=1.0,
+            features=50,
+            novelty=0,
+            q_trains_w=True,
+            policy="joint",
+            recent=20,
+            replay_capacity=10_000,
+            gradient_steps=10,
         )
 
     @classmethod
     def chain(cls) -> "SU":
         """For the chain: 20 features and 40 gradient steps as in table 3, with our novelty
-        features and ŵ trained on rewards alone."""
+        features, optimistic reference policy, and ŵ trained on rewards alone."""
         return cls()
 
     def init(self, spec: EnvSpec, key: Key[Array, ""]) -> SUState:
@@ -203,14 +219,15 @@ class SU(Agent):
         q: Float[Array, "b actions"],
         key: Key[Array, ""],
     ) -> Float[Array, "b actions"]:
-        """π(s) = E[greedy policy of a sampled Q], section 4.1."""
-        shape = (self.policy_samples,)
+        """π(s), section 4.1: by default of both sources E[greedy policy of a sampled Q]."""
         if self.policy == "joint":
-            noise = state.posterior.sample(key, shape, jnp.zeros(self.features))
+            noise = state.posterior.sample(key, (self.policy_samples,), jnp.zeros(self.features))
             deviations = (psi.reshape(-1, self.features) @ noise.T).reshape(*q.shape, -1)
         else:
-            spread = jnp.sqrt(state.posterior.variance(psi))[:, :, None]
-            deviations = spread * jax.random.normal(key, (*q.shape, *shape))
+            deviations = jnp.sqrt(state.posterior.variance(psi))[:, :, None]
+            if self.policy == "marginal":
+                noise = jax.random.normal(key, (*q.shape, self.policy_samples))
+                deviations = deviations * noise
         samples = q[:, :, None] + self.policy_scale * deviations
         best = (samples == jnp.max(samples, axis=1, keepdims=True)).astype(jnp.float32)
         return jnp.mean(best / jnp.sum(best, axis=1, keepdims=True), axis=2)
@@ -235,7 +252,6 @@ class SU(Agent):
             novelty=self.novelty,
             layers=self.layers,
             normalise=self.normalise,
-            phi_scale=self.phi_scale,
             psi_init=self.psi_init,
         )
 

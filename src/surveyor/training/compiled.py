@@ -148,7 +148,8 @@ def train_episode(
 
     def learn(state, key):
         batch_key, target_key = jax.random.split(key)
-        return agent.learn(state, replay.sample(batch_key, agent.batch_size), target_key)
+        batch = replay.sample(batch_key, agent.batch_size, agent.recent)
+        return agent.learn(state, batch, target_key)
 
     state, metrics = jax.lax.scan(learn, state, jax.random.split(learn_key, agent.gradient_steps))
     episode = loop.episode + 1
