@@ -1,8 +1,8 @@
 """Deep exploration for reinforcement learning: Successor Uncertainties and its competitors.
 
-    import surveyor as sv
-    run = sv.train("su", "Tree-100", seed=0)
-    run.solved_at, run.q_posterior([0, 2, 4])
+import surveyor as sv
+run = sv.train("su", "Tree-100", seed=0)
+run.solved_at, run.q_posterior([0, 2, 4])
 """
 
 import os

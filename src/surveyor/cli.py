@@ -129,8 +129,10 @@ def train(argv: list[str]) -> int:
     if options.plot is not None:
         from surveyor import plots
 
-        print(f"The picture is {plots.learning(Run.open(results[0]['path']), options.plot)}",
-              file=sys.stderr)
+        print(
+            f"The picture is {plots.learning(Run.open(results[0]['path']), options.plot)}",
+            file=sys.stderr,
+        )
     return _conclude(options.env, options.agent, results, as_json=options.json)
 
 
@@ -196,7 +198,7 @@ def _parse(command, kind, argv, agent=None):
     if agent is not None:
         # The registered class in place of the abstract one, with this agent's values as defaults.
         annotation = Annotated[type(agent), arg(name="agent")]
-        field = ("hyperparameters", annotation, dataclasses.field(default=agent))
+        field = ("hyperparameters", annotation, dataclasses.field(default_factory=lambda: agent))
         kind = dataclasses.make_dataclass(
             kind.__name__, [field], bases=(kind,), frozen=True, kw_only=True
         )

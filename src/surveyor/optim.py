@@ -18,7 +18,7 @@ is held fixed over the missed steps: nothing unless gradients are as small as ε
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Real
 
 TABULATED = 1 << 14  # beyond this many steps c(t) is 1 to within float32
 
@@ -32,17 +32,19 @@ class Rows(eqx.Module):
 
 
 class Table(eqx.Module):
-    """A table of parameters with Adam's moments beside them: one gather and one scatter for all."""
+    """A table of parameters, each row with all that Adam knows of it.
 
-    packed: Float[Array, "n 3 width"]
-    updated: Int[Array, " n"]
-    """The step at which each row was last written."""
+    A row is its values, their first and second moments, and the step at which it was last written
+    (exact up to 2^24 steps): one array, so that a step is one gather and one scatter, in place.
+    """
+
+    packed: Float[Array, "n columns"]
 
     @classmethod
     def create(cls, value: Float[Array, "n width"]) -> "Table":
         """A table that starts at these values, with moments zero."""
-        zeros = jnp.zeros_like(value)
-        return cls(jnp.stack([value, zeros, zeros], axis=1), jnp.zeros(len(value), jnp.int32))
+        rows, width = value.shape
+        return cls(jnp.concatenate([value, jnp.zeros((rows, 2 * width + 1))], axis=1))
 
 
 class RowAdam(eqx.Module):
@@ -55,11 +57,12 @@ class RowAdam(eqx.Module):
 
     def fetch(self, table: Table, ids: Int[Array, " b"], step: Int[Array, ""]) -> Rows:
         """Rows as dense Adam would have them after `step` steps in all."""
-        value, m, v = jnp.moveaxis(table.packed[ids], 1, 0)
-        start = table.updated[ids]
+        row = table.packed[ids]
+        value, m, v = jnp.split(row[:, :-1], 3, axis=1)
+        start = row[:, -1]
         missed = step - start
         drift = self._tail(start) - self._rho**missed * self._tail(step)
-        eps = self.eps * jnp.sqrt(1 - self.b2 ** (start + 1.0))
+        eps = self.eps * jnp.sqrt(1 - self.b2 ** (start + 1))
         value = value - self.learning_rate * drift[:, None] * m / (jnp.sqrt(v) + eps[:, None])
         return Rows(value, m * (self.b1**missed)[:, None], v * (self.b2**missed)[:, None])
 
@@ -80,18 +83,16 @@ class RowAdam(eqx.Module):
         t = step + 1.0
         m_hat, v_hat = m / (1 - self.b1**t), v / (1 - self.b2**t)
         value = rows.value - self.learning_rate * m_hat / (jnp.sqrt(v_hat) + self.eps)
+        row = jnp.concatenate([value, m, v, jnp.full((b, 1), t)], axis=1)
         # Only the first of equal ids holds the whole gradient; the others are dropped.
-        where = jnp.where(first == jnp.arange(b), ids, table.updated.size)
-        return Table(
-            table.packed.at[where].set(jnp.stack([value, m, v], axis=1), mode="drop"),
-            table.updated.at[where].set(step + 1, mode="drop"),
-        )
+        where = jnp.where(first == jnp.arange(b), ids, len(table.packed))
+        return Table(table.packed.at[where].set(row, mode="drop"))
 
     @property
     def _rho(self) -> float:
         return self.b1 / self.b2**0.5
 
-    def _tail(self, t: Int[Array, "*n"]) -> Float[Array, "*n"]:
+    def _tail(self, t: Real[Array, "*n"]) -> Float[Array, "*n"]:
         """S(t) = Σ_{j≥1} ρʲ c(t+j), from the recursion S(t) = ρ (c(t+1) + S(t+1))."""
         steps = np.arange(1, TABULATED + 1, dtype=np.float64)
         correction = np.sqrt(1 - self.b2**steps) / (1 - self.b1**steps)
@@ -99,4 +100,4 @@ class RowAdam(eqx.Module):
         tail[-1] = self._rho / (1 - self._rho)
         for i in range(TABULATED - 1, 0, -1):
             tail[i - 1] = self._rho * (correction[i - 1] + tail[i])
-        return jnp.asarray(tail, jnp.float32)[jnp.minimum(t, TABULATED - 1)]
+        return jnp.asarray(tail, jnp.float32)[jnp.minimum(t, TABULATED - 1).astype(jnp.int32)]

@@ -19,9 +19,7 @@ def learning(run: Run, path: str | Path) -> Path:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise SurveyorError(
-            'Pictures need Matplotlib: pip install "surveyor[plots]".'
-        ) from None
+        raise SurveyorError('Pictures need Matplotlib: pip install "surveyor[plots]".') from None
     figure = Figure(figsize=(8, 5.2), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1.4])
     _depth(above, run)

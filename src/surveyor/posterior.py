@@ -18,6 +18,13 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float, Key
 
+FLOOR = 1e-8
+"""How small a diagonal of R may be next to its column: what float32 cannot tell from zero."""
+DECAYED_FLOOR = 3e-5
+"""The same with decay, which shrinks what is known of directions that no longer occur, the prior
+included, without end. Past this point their variance stays where it is; long before it overflowed,
+the rounding of R would leak it into the directions that are well known."""
+
 
 class Posterior(eqx.Module):
     """The Gaussian N(μ_w, Σ_w), held as R and z = Rμ_w."""
@@ -52,7 +59,7 @@ class Posterior(eqx.Module):
         rows = jnp.column_stack([features, targets]) * weight[:, None]
         known = jnp.column_stack([self.R, self.z]) * self._decay(jnp.sum(valid))
         triangle = jnp.linalg.qr(jnp.concatenate([known, rows]), mode="r")[:d]
-        R = _away_from_singular(triangle[:, :d])
+        R = _away_from_singular(triangle[:, :d], FLOOR if self.zeta == 1 else DECAYED_FLOOR)
         return Posterior(R, triangle[:, d], self.beta, self.zeta)
 
     def sample(
@@ -95,14 +102,9 @@ class Posterior(eqx.Module):
         return solve_triangular(self.R, features.reshape(-1, self.z.size).T, trans=1)
 
 
-def _away_from_singular(R: Float[Array, "d d"]) -> Float[Array, "d d"]:
-    """Keep the diagonal above what float32 can tell from zero, next to its own column.
-
-    Decay shrinks what is known of directions that no longer occur, the prior included, without
-    end. Past this point their variance stays where it is: it would overflow in the end, and long
-    before that the rounding of R would leak it into the directions that are well known.
-    """
+def _away_from_singular(R: Float[Array, "d d"], floor: float) -> Float[Array, "d d"]:
+    """Keep the diagonal above this share of its column's norm."""
     diagonal = jnp.diagonal(R)
-    floor = jnp.maximum(1e-6 * jnp.linalg.norm(R, axis=0), 1e-12)
-    safe = jnp.where(diagonal < 0, -1.0, 1.0) * jnp.maximum(jnp.abs(diagonal), floor)
+    least = jnp.maximum(floor * jnp.linalg.norm(R, axis=0), 1e-12)
+    safe = jnp.where(diagonal < 0, -1.0, 1.0) * jnp.maximum(jnp.abs(diagonal), least)
     return R + jnp.diag(safe - diagonal)

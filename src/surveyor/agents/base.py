@@ -46,9 +46,7 @@ class Agent(eqx.Module):
         """Take in new transitions in closed form (a posterior, counts); only where `mask`."""
 
     @abc.abstractmethod
-    def learn(
-        self, state: State, batch: Transition, key: Key[Array, ""]
-    ) -> tuple[State, Metrics]:
+    def learn(self, state: State, batch: Transition, key: Key[Array, ""]) -> tuple[State, Metrics]:
         """One gradient step on a batch from the replay."""
 
     def q_posterior(
@@ -65,10 +63,9 @@ class Agent(eqx.Module):
         return QPosterior(jnp.mean(samples, axis=0), jnp.atleast_2d(jnp.cov(flat, rowvar=False)))
 
 
-def argmax(q: Float[Array, " actions"], u: Float[Array, ""]) -> Int[Array, ""]:
-    """The best action; among equals, each with the same chance, chosen by u ~ Uniform[0, 1)."""
-    best = jnp.cumsum(q == jnp.max(q))
-    return jnp.argmax(best > u * best[-1])
+def argmax(q: Float[Array, " actions"], u: Float[Array, " actions"]) -> Int[Array, ""]:
+    """The best action; among equals the one with the largest u, so each with the same chance."""
+    return jnp.argmax(jnp.where(q == jnp.max(q), u, -1.0))
 
 
 def require(holds: bool, sentence: str) -> None:

@@ -1,6 +1,7 @@
 """Successor Uncertainties, algorithm 1 of Janz, Hron et al. (2019), https://arxiv.org/abs/1810.06530."""
 
-from typing import Literal
+import dataclasses
+from typing import Literal, get_args
 
 import equinox as eqx
 import jax
@@ -105,6 +106,11 @@ class SU(Agent):
         for name in ("features", "policy_samples", "batch_size", "replay_capacity"):
             value = getattr(self, name)
             require(value >= 1, f"{name} must be at least 1, not {value}.")
+        for field in dataclasses.fields(self):
+            choices, value = get_args(field.type), getattr(self, field.name)
+            if choices:
+                known = ", ".join(choices)
+                require(value in choices, f"{field.name} must be one of {known}, not '{value}'.")
         require(
             0 <= self.recent <= self.batch_size,
             f"recent must be from 0 to batch_size = {self.batch_size}, not {self.recent}.",

@@ -15,7 +15,7 @@ import numpy as np
 from surveyor.envs import FAMILIES, make
 
 
-class GymnasiumEnv(gymnasium.Env[np.int64, np.int64]):
+class GymnasiumEnv(gymnasium.Env[np.int64, int | np.integer]):
     """A functional environment, stepped by hand.
 
     The hidden action mapping is that of `seed`; `reset(seed=…)` changes to that seed's mapping
@@ -40,7 +40,7 @@ class GymnasiumEnv(gymnasium.Env[np.int64, np.int64]):
         obs, self._state = self._env.reset(self._key, self._params)
         return np.int64(obs), {}
 
-    def step(self, action: np.int64):
+    def step(self, action: int | np.integer):
         """One step: observation, reward, terminated, truncated, info."""
         if not self.action_space.contains(np.int64(action)):
             raise ValueError(f"The action must be in {self.action_space}, not {action}.")

@@ -55,9 +55,7 @@ def train(
 
     Ctrl-C stops after the current chunk, with everything saved; the run is then not `finished`.
     """
-    config = configure(
-        agent, env, seed=seed, episodes=episodes, stop_when_solved=stop_when_solved
-    )
+    config = configure(agent, env, seed=seed, episodes=episodes, stop_when_solved=stop_when_solved)
     return finish(begin(config, None if out is None else Path(out)), report)
 
 

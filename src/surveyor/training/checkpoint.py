@@ -39,7 +39,7 @@ def save(path: Path, tree: PyTree, meta: dict[str, Any]) -> None:
 def load(path: Path, like: PyTree) -> tuple[PyTree, dict[str, Any]]:
     """Read a checkpoint back into a tree of this structure, shapes and types."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         meta = json.loads(arrays.pop(META).tobytes())
     except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:

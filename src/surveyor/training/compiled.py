@@ -110,7 +110,7 @@ def rollout(
 ) -> Rollout:
     """Follow one index for one episode; nothing happens unless `active`."""
     tie_key, reset_key, step_key = jax.random.split(key, 3)
-    ties = jax.random.uniform(tie_key, (env.horizon,))
+    ties = jax.random.uniform(tie_key, (env.horizon, env.spec.num_actions))
     obs, env_state = env.reset(reset_key, params)
 
     def step(carry):

@@ -1,10 +1,10 @@
 """A run on disk.
 
-    <env>-<agent>-s<seed>-<hash>/
-      config.json            all that is needed to repeat the run, with versions
-      metrics.jsonl          one record a test interval; only ever appended to
-      checkpoint/state.npz   everything that changes, replaced in one step
-      result.json            only when the run has ended
+<env>-<agent>-s<seed>-<hash>/
+  config.json            all that is needed to repeat the run, with versions
+  metrics.jsonl          one record a test interval; only ever appended to
+  checkpoint/state.npz   everything that changes, replaced in one step
+  result.json            only when the run has ended
 """
 
 import json

@@ -91,6 +91,4 @@ def _prepare(queue: "Queue[Any]", stop: Event) -> None:
 
 
 def _work(number: int, config: Config, out: Path) -> Record:
-    return _train(
-        config, out, lambda record, now: _queue.put((number, record, now)), _stop.is_set
-    )
+    return _train(config, out, lambda record, now: _queue.put((number, record, now)), _stop.is_set)

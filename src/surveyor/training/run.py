@@ -23,8 +23,10 @@ from surveyor.types import QPosterior
 
 CHUNK_SECONDS = 0.5
 """How long a call of the compiled program is meant to take: how often Python has its turn."""
-CHECKPOINT_SECONDS = 10.0
-"""How much work a kill can cost at the most."""
+CHECKPOINT_SECONDS = 2.0
+"""How much work a kill can cost, or more where writing a checkpoint takes long:"""
+CHECKPOINT_SHARE = 0.05
+"""no more than this share of the time goes into checkpoints."""
 
 
 @dataclasses.dataclass
@@ -112,7 +114,7 @@ class Run:
         config = self.config
         params, key = self.env[1], compiled.run_keys(config.seed)[1]
         program = _program(config.agent, config.env, config.stop_when_solved)
-        intervals, saved = 1, time.monotonic()
+        intervals, due = 1, time.monotonic() + CHECKPOINT_SECONDS
         while not self.finished:
             began = time.perf_counter()
             self.loop, records, done = jax.block_until_ready(
@@ -124,17 +126,19 @@ class Run:
             self.metrics += new
             if self.folder is not None:
                 self.folder.append(new)
-                if time.monotonic() - saved > CHECKPOINT_SECONDS:
-                    self.checkpoint()
-                    saved = time.monotonic()
+                if time.monotonic() > due:
+                    due = self.checkpoint()
             grow = min(4.0, CHUNK_SECONDS / max(took, 1e-6))
             intervals = min(compiled.CHUNK, max(1, int(intervals * grow)))
             yield self
 
-    def checkpoint(self) -> None:
-        """Write the whole state to the run folder now."""
+    def checkpoint(self) -> float:
+        """Write the whole state to the run folder now; returns when the next one is due."""
+        began = time.monotonic()
         if self.folder is not None:
             self.folder.save(self.loop, len(self.metrics), self.seconds)
+        now = time.monotonic()
+        return now + max(CHECKPOINT_SECONDS, (now - began) / CHECKPOINT_SHARE)
 
     def save(self, path: str | Path) -> Path:
         """Write a copy of this run to a folder of its own; `surveyor.load` reads it back."""
@@ -191,7 +195,7 @@ def _program(agent: Agent, env_name: str, stop_when_solved: bool) -> Callable[..
 @eqx.filter_jit
 def _actions(agent: Agent, state: Any, index: Any, obs: jax.Array) -> jax.Array:
     q = agent.q(state, index, obs.reshape(-1))
-    return jax.vmap(lambda q: argmax(q, jnp.zeros(())))(q).reshape(obs.shape)
+    return jax.vmap(lambda q: argmax(q, jnp.zeros_like(q)))(q).reshape(obs.shape)
 
 
 def _to_records(intervals: compiled.Interval, count: int) -> list[Record]:

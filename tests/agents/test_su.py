@@ -1,0 +1,146 @@
+"""SU's own mathematics."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from surveyor import SU, SurveyorError
+from surveyor.types import EnvSpec, Transition
+
+SPEC = EnvSpec(num_states=4, num_actions=2)
+SMALL = SU(features=3, novelty=0, batch_size=2, recent=0, gradient_steps=1)
+
+
+def transition(obs, action, reward, next_obs, terminated):
+    return Transition(
+        jnp.array(obs), jnp.array(action), jnp.array(reward), jnp.array(next_obs),
+        jnp.array(terminated),
+    )  # fmt: skip
+
+
+def with_psi(state, psi):
+    """Put ψ(s, a) into the table: an array of states × actions × features."""
+    flat = jnp.asarray(psi, jnp.float32).reshape(4, -1)
+    packed = state.table.packed.at[:, 3:9].set(flat)
+    return eqx.tree_at(lambda s: s.table.packed, state, packed)
+
+
+@pytest.fixture
+def state():
+    return SMALL.init(SPEC, jax.random.key(0))
+
+
+def test_q_is_the_inner_product_of_psi_and_w(state):
+    psi = np.arange(24.0).reshape(4, 2, 3)
+    state, w = with_psi(state, psi), jnp.array([1.0, -2.0, 0.5])
+    np.testing.assert_allclose(SMALL.q(state, w, jnp.arange(4)), psi @ np.asarray(w))
+
+
+def test_q_posterior_is_equation_3(state):
+    psi = np.random.default_rng(0).standard_normal((4, 2, 3))
+    state = with_psi(state, psi)
+    state = eqx.tree_at(lambda s: s.shared.w, state, jnp.array([1.0, 2.0, 3.0]))
+    seen = transition([0, 1, 2], [0, 1, 0], [0.0, 1.0, 0.0], [1, 2, 3], [False, False, True])
+    state = SMALL.observe(state, seen, jnp.array([True, True, False]))
+    belief = SMALL.q_posterior(state, jnp.array([2, 0]))
+    Psi = psi[[2, 0]].reshape(4, 3)
+    np.testing.assert_allclose(belief.mean.reshape(-1), Psi @ [1, 2, 3], rtol=1e-5)
+    covariance = Psi @ np.asarray(state.posterior.covariance, np.float64) @ Psi.T
+    np.testing.assert_allclose(belief.covariance, covariance, rtol=1e-4, atol=1e-5)
+    # An unmasked row has shrunk the variance; the masked one has not counted.
+    again = SMALL.observe(state, seen, jnp.array([False, False, True]))
+    assert np.trace(again.posterior.covariance) < np.trace(state.posterior.covariance)
+
+
+def test_targets_by_hand(state):
+    agent = dataclasses.replace(SMALL, discount=0.5, q_target="max")
+    psi = np.zeros((4, 2, 3))
+    psi[1] = [[4.0, 0, 0], [0, 1.0, 0]]
+    state = eqx.tree_at(lambda s: s.shared.w, with_psi(state, psi), jnp.array([1.0, 1.0, 0]))
+    batch = transition([0, 0], [0, 1], [0.0, 1.0], [1, 1], [False, True])
+    # Means 4 and 1, deviations 4√θ and √θ: the optimistic policy takes the first action.
+    next_psi, next_q = agent._targets(state, batch, jax.random.key(0))
+    np.testing.assert_allclose(next_psi, [[2.0, 0, 0], [0, 0, 0]], atol=1e-6)
+    np.testing.assert_allclose(next_q, [2.0, 0.0], atol=1e-6)
+
+
+@pytest.mark.parametrize("policy", ["joint", "marginal"])
+def test_the_reference_policy_is_the_probability_of_being_greedy(state, policy):
+    """Q₀ ~ N(0, 1) against Q₁ = 1, and against an independent N(0, 1) where asked for."""
+    agent = dataclasses.replace(SMALL, policy=policy, policy_samples=20_000, theta=1.0)
+    psi = jnp.array(
+        [[[1.0, 0, 0], [0, 0, 0]], [[1.0, 0, 0], [1.0, 0, 0]], [[1.0, 0, 0], [-1, 0, 0]]]
+    )
+    q = jnp.array([[0.0, 1.0], [0.0, 0.0], [0.0, 1.0]])
+    pi = agent._reference_policy(state, psi, q, jax.random.key(0))
+    np.testing.assert_allclose(np.sum(pi, axis=1), 1.0, rtol=1e-5)
+    assert pi[0, 0] == pytest.approx(0.1587, abs=0.01)  # P(z > 1)
+    assert pi[1, 0] == pytest.approx(0.5, abs=0.01)  # ties are shared
+    joint, independent = 0.3085, 0.2398  # P(2z > 1), P(√2 z > 1)
+    assert pi[2, 0] == pytest.approx(joint if policy == "joint" else independent, abs=0.01)
+
+
+def test_learning_brings_reward_successor_and_q_where_they_belong():
+    """Two states in a row, reward one at the end: r̂ → r, ψ → φ + γψ', Q → γ and 1."""
+    agent = dataclasses.replace(
+        SMALL, novelty=1, features=6, discount=0.9, learning_rate=1e-2, policy="joint"
+    )
+    state = agent.init(SPEC, jax.random.key(0))
+    batch = transition([0, 1], [0, 0], [0.0, 1.0], [1, 2], [False, True])
+    learn = jax.jit(agent.learn)
+    for i in range(4000):
+        state, metrics = learn(state, batch, jax.random.key(i))
+    q = agent.q(state, agent.greedy(state), jnp.arange(2))[:, 0]
+    # The successor loss averages over π, which still tries the unseen action, and pulls a little.
+    np.testing.assert_allclose(q, [0.9, 1.0], atol=0.1)
+    assert float(metrics["reward_loss"]) < 1e-3
+    # Action 1 was never taken: its mean Q is still that of the prior.
+    unseen = agent.q(state, agent.greedy(state), jnp.arange(2))[:, 1]
+    np.testing.assert_allclose(unseen, [0.0, 0.0], atol=1e-6)
+
+
+def test_options_change_what_they_say(state):
+    """Each source's choice is in effect: gradients reach, or do not reach, what they should."""
+    batch = transition([0, 1], [0, 1], [1.0, 0.5], [1, 2], [False, True])
+    state = with_psi(state, np.random.default_rng(1).uniform(size=(4, 2, 3)))
+    state = eqx.tree_at(lambda s: s.shared.w, state, jnp.array([1.0, -1.0, 0.5]))
+
+    def change(**options):
+        agent = dataclasses.replace(SMALL, **options)
+        after, _ = agent.learn(state, batch, jax.random.key(0))
+        return after
+
+    reference = change()
+    for options in (
+        {"q_trains_w": True}, {"successor_trains_phi": True}, {"loss": "squared"},
+        {"feature_reduction": "sum"}, {"normalise": True}, {"q_weight": 1.0}, {"discount": 0.5},
+        {"q_target": "policy", "policy": "marginal"},
+    ):  # fmt: skip
+        # The moments see a gradient's size where Adam's first step shows only its sign.
+        pairs = zip(jax.tree.leaves(change(**options)), jax.tree.leaves(reference), strict=True)
+        assert max(float(jnp.abs(a - b).max()) for a, b in pairs) > 1e-9, options
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"theta": 0.0}, "theta must be a positive number, not 0."),
+        ({"theta": -1.0}, "theta must be a positive number, not -1."),
+        ({"beta": float("nan")}, "beta must be a positive number, not nan."),
+        ({"beta": float("inf")}, "beta must be a positive number, not inf."),
+        ({"zeta": 1.1}, "zeta must be above 0 and at most 1, not 1.1."),
+        ({"discount": 0.0}, "discount must be above 0 and at most 1, not 0."),
+        ({"features": 0}, "features must be at least 1, not 0."),
+        ({"novelty": 20}, "novelty must be from 0 to features - 1 = 19, not 20."),
+        ({"recent": 101}, "recent must be from 0 to batch_size = 100, not 101."),
+        ({"gradient_steps": -1}, "gradient_steps cannot be negative (-1)."),
+    ],
+)
+def test_bad_hyperparameters_are_refused_in_one_sentence(options, sentence):
+    with pytest.raises(SurveyorError) as error:
+        SU(**options)
+    assert str(error.value) == sentence

@@ -1,0 +1,149 @@
+"""The command line, as a user meets it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from surveyor.cli import main
+
+
+@pytest.fixture(scope="module")
+def run_path(tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs")
+    assert main(["train", "Tree-4", "--out", str(out), "--plot", str(out / "a" / "p.png")]) == 0
+    assert (out / "a" / "p.png").stat().st_size > 10_000
+    return next(path for path in out.iterdir() if path.name.startswith("Tree-4-su-s0"))
+
+
+def last_json(capsys):
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def test_json_for_one_seed(tmp_path, capsys):
+    code = main(
+        ["train", "Tree-4", "--agent", "su", "--seed", "7", "--out", str(tmp_path), "--json"]
+    )
+    assert code == 0
+    outcome = last_json(capsys)
+    assert set(outcome) == {"env", "agent", "runs", "median_solved_at"}
+    (run,) = outcome["runs"]
+    assert list(run) == [
+        "seed", "solved_at", "first_success", "episodes", "gradient_steps", "seconds", "path",
+    ]  # fmt: skip
+    assert (outcome["env"], outcome["agent"], run["seed"]) == ("Tree-4", "su", 7)
+    assert outcome["median_solved_at"] == run["solved_at"] == run["episodes"] - 90
+    assert run["path"].startswith(str(tmp_path))
+
+
+def test_several_seeds_in_processes_are_the_same_runs(tmp_path, capsys):
+    """Through a real process: worker processes start from the main module."""
+    command = [
+        sys.executable, "-m", "surveyor.cli", "train", "Tree-4", "--seeds", "3", "--out",
+        str(tmp_path), "--json",
+    ]  # fmt: skip
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert answer.returncode == 0, answer.stderr
+    outcome = json.loads(answer.stdout.splitlines()[-1])
+    assert [run["seed"] for run in outcome["runs"]] == [0, 1, 2]
+    solved = sorted(run["solved_at"] for run in outcome["runs"])
+    assert outcome["median_solved_at"] == solved[1]
+    assert main(["train", "Tree-4", "--seed", "2", "--out", str(tmp_path / "b"), "--json"]) == 0
+    alone = last_json(capsys)["runs"][0]
+    assert {**alone, "seconds": 0, "path": 0} == {**outcome["runs"][2], "seconds": 0, "path": 0}
+
+
+def test_unsolved_is_null(tmp_path, capsys):
+    arguments = ["train", "Tree-30", "--agent", "uniform", "--episodes", "20"]
+    assert main([*arguments, "--out", str(tmp_path), "--json"]) == 0
+    outcome = last_json(capsys)
+    assert outcome["median_solved_at"] is None
+    assert outcome["runs"][0]["solved_at"] is None
+    assert outcome["runs"][0]["first_success"] is None
+
+
+def test_hyperparameters_can_be_set_and_start_from_the_environment_s_preset(tmp_path):
+    arguments = ["train", "Tree-4", "--agent.theta", "1e4", "--agent.beta=1e-3"]
+    assert main([*arguments, "--episodes", "20", "--out", str(tmp_path)]) == 0
+    (path,) = tmp_path.iterdir()
+    values = json.loads((path / "config.json").read_text())["hyperparameters"]
+    assert (values["theta"], values["beta"], values["features"]) == (1e4, 1e-3, 50)
+
+
+def test_resume_and_evaluate(run_path, capsys):
+    assert main(["resume", str(run_path), "--json"]) == 0
+    assert last_json(capsys)["runs"][0]["solved_at"] is not None
+    assert main(["evaluate", str(run_path), "--episodes", "3", "--json"]) == 0
+    assert last_json(capsys)["returns"] == [1.0, 1.0, 1.0]
+    assert main(["evaluate", str(run_path)]) == 0
+    assert "100% optimal" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("what", "expected"), [("agents", "su "), ("envs", "TiedTree-<L>"), ("presets", "theta=1e-06")]
+)
+def test_list(what, expected, capsys):
+    assert main(["list", what]) == 0
+    assert expected in capsys.readouterr().out
+
+
+BAD = [
+    (["trian", "Tree-10"], "did you mean 'train'?"),
+    (["train", "Trea-10"], "did you mean 'Tree-10'?"),
+    (["train", "Tree-0"], "at least 1, not '0'"),
+    (["train", "Tree-ten"], "not 'ten'"),
+    (["train", "Tree-10", "--agent", "sue"], "There is no agent 'sue'; did you mean 'su'?"),
+    (["train", "Tree-10", "--agent.theta", "0"], "theta must be a positive number, not 0."),
+    (["train", "Tree-10", "--agent.theta", "-1"], "theta must be a positive number, not -1."),
+    (["train", "Tree-10", "--agent.zeta", "1.5"], "zeta must be above 0 and at most 1, not 1.5."),
+    (["train", "Tree-10", "--episodes", "0"], "episodes must be at least 1, not 0."),
+    (["train", "Tree-10", "--seeds", "0"], "seeds must be at least 1, not 0."),
+    (["train", "Tree-10", "--seed", "-1"], "seed must be between 0 and 2^32 - 1, not -1."),
+    (["train", "Tree-4", "--out", "/proc/nowhere"], "cannot be written"),
+    (["resume", "no/such/run"], "There is no run folder 'no/such/run'."),
+    (["evaluate", "no/such/run"], "There is no run folder 'no/such/run'."),
+    (["evaluate", "tests"], "'tests' is not a run folder: it has no config.json."),
+]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), BAD, ids=[" ".join(a) for a, _ in BAD])
+def test_bad_input_gets_one_sentence_and_exit_code_2(arguments, sentence, capsys):
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert sentence in captured.err
+    assert len(captured.err.strip().splitlines()) == 1
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["train", "Tree-10", "--agent.thta", "1"], "--agent.theta"),
+        (["train", "Tree-10", "--agent.policy", "greedy"], "optimistic"),
+        (["train", "Tree-10", "--seed", "x"], "--seed"),
+        (["train"], "env"),
+        (["list", "agent"], "agents"),
+    ],
+)
+def test_bad_options_name_the_right_ones(arguments, hint, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    assert hint in capsys.readouterr().err.lower()
+
+
+def test_resuming_with_other_hyperparameters_is_refused(run_path, capsys):
+    assert main(["resume", str(run_path), "--agent.theta", "3"]) == 2
+    assert "a run keeps those" in capsys.readouterr().err
+
+
+def test_help_teaches(capsys):
+    assert main(["--help"]) == 0
+    assert "surveyor train Tree-100" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "Tree-10", "--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    assert "--agent.theta" in text
+    assert "Prior variance" in text

@@ -1,0 +1,217 @@
+"""Run folders: nothing lost, nothing half-written, nothing foreign believed."""
+
+import dataclasses
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import jax
+import numpy as np
+import pytest
+
+import surveyor as sv
+from surveyor.training.folder import RunFolder
+
+FAST = dataclasses.replace(sv.SU.tree(), features=8, batch_size=16, recent=4, gradient_steps=2)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs")
+    return sv.train(FAST, "Tree-5", seed=2, episodes=60, stop_when_solved=False, out=out)
+
+
+@pytest.fixture
+def copy(finished, tmp_path):
+    return finished.save(tmp_path / "copy")
+
+
+def same_state(a, b):
+    pairs = zip(jax.tree.leaves(a.loop), jax.tree.leaves(b.loop), strict=True)
+    return all(np.array_equal(x, y) for x, y in pairs)
+
+
+def test_the_folder_says_all(finished):
+    path = finished.folder.path
+    assert path.name.startswith("Tree-5-su-s2-")
+    config = json.loads((path / "config.json").read_text())
+    assert config["hyperparameters"]["theta"] == 1e-6
+    assert config["versions"]["jax"] == jax.__version__
+    result = json.loads((path / "result.json").read_text())
+    assert result == finished.result
+    records = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+    assert records == finished.metrics
+    assert not list(path.rglob("*.tmp"))
+
+
+def test_load_gives_back_the_run(finished):
+    loaded = sv.load(finished.folder.path)
+    assert same_state(loaded, finished)
+    assert loaded.metrics == finished.metrics
+    assert loaded.config == finished.config
+    assert loaded.finished
+
+
+def test_save_load_predict_evaluate_and_posterior(finished, copy):
+    loaded = sv.load(copy)
+    obs = np.arange(5) * 2
+    for deterministic in (True, False):
+        action, _ = loaded.predict(obs, deterministic=deterministic)
+        assert action.shape == (5,)
+        assert set(action.tolist()) <= {0, 1}
+    action, state = loaded.predict(np.int64(0))
+    assert action.shape == ()
+    assert state is None
+    _, index = loaded.predict(0, deterministic=False)
+    np.testing.assert_array_equal(loaded.predict(obs, index, deterministic=False)[1], index)
+    fresh = loaded.predict(obs, index, np.array([True]), deterministic=False)[1]
+    assert not np.array_equal(fresh, index)
+    belief, original = loaded.q_posterior(obs), finished.q_posterior(obs)
+    np.testing.assert_array_equal(belief.covariance, original.covariance)
+    outcome = sv.evaluate(loaded, episodes=5)
+    assert len(outcome.returns) == 5
+    assert outcome.mean_return == pytest.approx(np.mean(outcome.returns))
+
+
+def test_a_solved_run_predicts_the_way_up():
+    run = sv.train("su", "Tree-12", seed=3)
+    actions, _ = run.predict(np.arange(12) * 2)
+    np.testing.assert_array_equal(actions, run.env[1].mapping)
+    assert sv.evaluate(run).optimal == 1.0
+
+
+def test_an_interrupted_run_goes_on_to_the_same_bits(finished, tmp_path):
+    config = finished.config
+    run = sv.training.api.begin(config, tmp_path)
+    for _ in run.advance():
+        run.checkpoint()
+        break
+    run.folder.append([{"episode": 999}])  # written after the checkpoint, then killed
+    with open(run.folder.path / "metrics.jsonl", "ab") as file:
+        file.write(b'{"episode": 10')  # and a torn line
+    again = sv.resume(run.folder.path)
+    assert again.finished
+    assert same_state(again, finished)
+    assert (again.folder.path / "metrics.jsonl").read_bytes() == (
+        finished.folder.path / "metrics.jsonl"
+    ).read_bytes()
+
+
+def test_train_continues_what_was_begun_and_repeats_what_was_finished(finished, tmp_path):
+    run = sv.training.api.begin(finished.config, tmp_path)
+    next(iter(run.advance()))
+    run.checkpoint()
+    begun = int(run.loop.episode)
+    assert int(sv.training.api.begin(finished.config, tmp_path).loop.episode) == begun
+    sv.resume(run.folder.path)
+    assert int(sv.training.api.begin(finished.config, tmp_path).loop.episode) == 0
+
+
+def test_a_torn_last_line_is_ignored(copy):
+    metrics = copy / "metrics.jsonl"
+    metrics.write_bytes(metrics.read_bytes() + b'{"episode": 70, "ret')
+    assert len(RunFolder.open(copy).metrics()) == 6
+
+
+def damage(path, how):
+    content = bytearray(path.read_bytes())
+    if how == "truncated":
+        content = content[: len(content) // 2]
+    elif how == "empty":
+        content = bytearray()
+    else:
+        content[len(content) // 2] ^= 0xFF
+    path.write_bytes(bytes(content))
+
+
+@pytest.mark.parametrize("how", ["truncated", "empty", "flipped"])
+def test_a_damaged_checkpoint_is_refused(copy, how):
+    damage(copy / "checkpoint" / "state.npz", how)
+    with pytest.raises(sv.SurveyorError, match="damaged and cannot be read"):
+        sv.load(copy)
+
+
+def test_a_checkpoint_with_a_pickle_in_it_is_refused(copy):
+    np.savez(copy / "checkpoint" / "state.npz", meta=np.array([{"evil": 1}], object))
+    with pytest.raises(sv.SurveyorError, match="damaged and cannot be read"):
+        sv.load(copy)
+
+
+def test_other_hyperparameters_are_refused(copy):
+    with pytest.raises(sv.SurveyorError, match="a run keeps those"):
+        sv.resume(copy, agent=dataclasses.replace(FAST, theta=2.0))
+    config = json.loads((copy / "config.json").read_text())
+    config["hyperparameters"]["theta"] = 2.0
+    (copy / "config.json").write_text(json.dumps(config))
+    with pytest.raises(sv.SurveyorError, match="other hyperparameters"):
+        sv.resume(copy)
+    config["hyperparameters"] = {"temperature": 1}
+    (copy / "config.json").write_text(json.dumps(config))
+    with pytest.raises(sv.SurveyorError, match="other hyperparameters"):
+        sv.load(copy)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"not json", b"\xff\xfe"])
+def test_a_foreign_folder_is_refused(tmp_path, content):
+    (tmp_path / "config.json").write_bytes(content)
+    with pytest.raises(sv.SurveyorError, match="not the configuration of a surveyor run"):
+        sv.load(tmp_path)
+
+
+def start(out, *extra):
+    command = [
+        sys.executable, "-m", "surveyor.cli", "train", "Chain-16", "--episodes", "3000",
+        "--keep-going", "--seed", "3", "--out", str(out), *extra,
+    ]  # fmt: skip
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def records(out):
+    return sum(len(path.read_bytes().splitlines()) for path in out.glob("*/metrics.jsonl"))
+
+
+def wait_for_metrics(out, count):
+    """Until training shows, so that a signal falls into it and not into imports."""
+    deadline = time.monotonic() + 120
+    while records(out) <= count // 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def test_killed_at_random_moments_and_resumed_is_bit_identical(tmp_path):
+    assert start(tmp_path / "whole").wait() == 0
+    (whole,) = (tmp_path / "whole").iterdir()
+    rng = random.Random(0)
+    process, out, kills, seen = start(tmp_path / "killed"), tmp_path / "killed", 0, [0]
+    while kills < 4:
+        wait_for_metrics(out, seen[-1])
+        time.sleep(rng.uniform(0.2, 4.0))
+        if process.poll() is not None:
+            break
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        kills += 1
+        (run,) = out.iterdir()
+        seen.append(records(out))
+        command = [sys.executable, "-m", "surveyor.cli", "resume", str(run)]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert process.wait() == 0
+    assert kills >= 2, seen
+    (run,) = out.iterdir()
+    assert run.name == whole.name
+    assert (run / "metrics.jsonl").read_bytes() == (whole / "metrics.jsonl").read_bytes()
+    assert same_state(sv.load(run), sv.load(whole))
+
+
+def test_ctrl_c_saves_everything(tmp_path):
+    process = start(tmp_path)
+    wait_for_metrics(tmp_path, 0)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    (path,) = tmp_path.iterdir()
+    run = sv.load(path)
+    assert 0 < int(run.loop.episode) < 3000
+    assert len(run.metrics) == len((path / "metrics.jsonl").read_bytes().splitlines())
+    assert not run.finished
