@@ -25,15 +25,14 @@ def sizes(text: str) -> list[int]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Every size with its preset.")
     parser.add_argument("family", choices=sorted(sv.envs.FAMILIES))
     parser.add_argument("sizes", type=sizes)
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     began, unsolved = time.monotonic(), 0
-    print(
-        "| environment | solved | solved at | first success | median solved at |\n|---|---|---|---|---|"
-    )
+    print("| environment | solved | solved at | first success | median solved at |")
+    print("|---|---|---|---|---|")
     for size in options.sizes:
         runs = [sv.train("su", f"{options.family}-{size}", seed=s) for s in range(options.seeds)]
         solved = [run.solved_at for run in runs if run.solved_at is not None]

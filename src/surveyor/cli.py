@@ -54,7 +54,7 @@ class Train:
     plot: Path | None = None
     """Write a picture of the (first) run's learning to this file."""
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    """Print the outcome as one JSON object on the last line, and nothing else on standard output."""
+    """Print the outcome as one JSON object, and nothing else on standard output."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,8 +11,9 @@ For a row last updated at step t₀, k steps of gradient zero leave
     m ← β₁ᵏ m,    v ← β₂ᵏ v,    x ← x - α m/(√v + ε') · Σ_{j=1..k} ρʲ c(t₀+j),
 
 with ρ = β₁/√β₂ and c(t) = √(1-β₂ᵗ)/(1-β₁ᵗ), Adam's bias correction. The sum is S(t₀) - ρᵏ S(t₀+k)
-with S(t) = Σ_{j≥1} ρʲ c(t+j), which is tabulated. The only approximation is that ε' = ε√(1-β₂^(t₀+1))
-is held fixed over the missed steps: nothing unless gradients are as small as ε.
+with S(t) = Σ_{j≥1} ρʲ c(t+j), which is tabulated. The only approximation is that
+ε' = ε√(1-β₂^(t₀+1)) is held fixed over the missed steps: nothing unless gradients are as small as
+ε itself.
 """
 
 import equinox as eqx

@@ -7,7 +7,7 @@ what is known by ζ:
 
 Λ itself is never formed. Its condition number reaches 1e11 on the paper's tree, far beyond float32,
 so we keep the upper-triangular R with RᵀR = Λ (Bierman's square-root information filter), whose
-condition number is the square root of that: an update is one thin QR, a sample one triangular solve.
+condition number is the square root of that. An update is one thin QR, a sample a triangular solve.
 """
 
 import math

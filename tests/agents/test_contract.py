@@ -38,8 +38,8 @@ def same(a, b):
 
 
 def like(a, b):
-    shape = lambda tree: jax.tree.map(lambda x: (x.shape, x.dtype), tree)
-    return shape(a) == shape(b)
+    shapes = [jax.tree.map(lambda x: (x.shape, x.dtype), tree) for tree in (a, b)]
+    return shapes[0] == shapes[1]
 
 
 def test_the_five_verbs_compile_and_keep_the_state_s_shape(agent):

@@ -48,7 +48,7 @@ def test_records_cover_every_episode_and_the_budget_is_kept():
     assert all(record["test_return"] in (0.0, 1.0) for record in run.metrics[:-1])
     assert run.result["episodes"] == 47
     assert run.result["gradient_steps"] == 94
-    lengths = sum((record["lengths"] for record in run.metrics), [])
+    lengths = [x for record in run.metrics for x in record["lengths"]]
     assert int(run.loop.steps) == sum(lengths)
     assert set(lengths) <= set(range(1, 7))
 
@@ -59,7 +59,7 @@ def test_solved_at_and_first_success_are_what_the_records_say():
     assert tests[-10:] == [True] * 10
     assert run.solved_at == run.metrics[-10]["episode"]
     assert len(tests) == 10 or not tests[-11]
-    returns = sum((record["returns"] for record in run.metrics), [])
+    returns = [x for record in run.metrics for x in record["returns"]]
     assert run.first_success == returns.index(1.0) + 1
     assert run.result["episodes"] == run.solved_at + 90
 

@@ -38,11 +38,12 @@ def name_of(agent: Agent) -> str:
 
 def preset(name: str, env: str) -> Agent:
     """The agent as it is meant to be used on this environment."""
-    return PRESETS.get((name, env.partition("-")[0]), named(name))()
+    maker = PRESETS.get((name, env.partition("-")[0]))
+    return make(name, {}) if maker is None else maker()
 
 
 def make(name: str, hyperparameters: Mapping[str, Any]) -> Agent:
-    """An agent from its name and all of its hyperparameters."""
+    """An agent from its name and its hyperparameters; those left out take their defaults."""
     kind = named(name)
     try:
         return kind(**hyperparameters)

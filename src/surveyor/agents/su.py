@@ -1,6 +1,7 @@
 """Successor Uncertainties, algorithm 1 of Janz, Hron et al. (2019), https://arxiv.org/abs/1810.06530."""
 
 import dataclasses
+from functools import partial
 from typing import Literal, get_args
 
 import equinox as eqx
@@ -14,7 +15,7 @@ from surveyor.losses import Penalty, Reduction, q_loss, reward_loss, successor_l
 from surveyor.networks import Layers, Shared, TabularNetwork
 from surveyor.optim import RowAdam, Table
 from surveyor.posterior import Posterior
-from surveyor.types import EnvSpec, QPosterior, Transition
+from surveyor.types import EnvSpec, Metrics, QPosterior, Transition
 
 
 class SUState(eqx.Module):
@@ -149,8 +150,9 @@ class SU(Agent):
         """Algorithm 1: Λ ← θ⁻¹I, and networks that have seen nothing."""
         table, shared = self._network(spec.num_actions).init(spec, key)
         prior = Posterior.prior(self.features, self.theta, self.beta, self.zeta)
+        optimiser = self._optimiser.init(eqx.filter(shared, eqx.is_array))
         step = jnp.zeros((), jnp.int32)
-        return SUState(Table.create(table), shared, self._optimiser.init(shared), prior, step)
+        return SUState(Table.create(table), shared, optimiser, prior, step)
 
     def sample(self, state: SUState, key: Key[Array, ""]) -> Float[Array, " d"]:
         """w ~ N(ŵ, Σ̂_w)."""
@@ -176,29 +178,18 @@ class SU(Agent):
         """One step of Adam on the three losses of equation 4."""
         network = self._network_of(state)
         rows = self._adam.fetch(state.table, batch.obs, state.step)
-        next_psi, next_q = self._targets(state, batch, key)
+        targets = self._targets(state, batch, key)
         taken = jax.nn.one_hot(batch.action, network.actions)[:, :, None]
-
-        def loss(hidden, psi, shared):
-            phi = network.pad(network.phi(hidden, batch.action, shared))
-            w = network.pad(shared.w)
-            parts = (
-                self._successor_loss(psi, phi, next_psi),
-                jax.vmap(reward_loss, (None, 0, 0))(w, phi, batch.reward),
-                self._q_loss(w, psi, batch.reward, next_q),
-            )
-            successor, reward, q = (jnp.mean(part) for part in parts)
-            metrics = {"successor_loss": successor, "reward_loss": reward, "q_loss": q}
-            return successor + reward + self.q_weight * q, metrics
-
         hidden = rows.value[:, : self.features]
         psi = jnp.sum(network.psi(rows.value) * taken, axis=1)
-        gradients, metrics = jax.grad(loss, (0, 1, 2), has_aux=True)(hidden, psi, state.shared)
+        gradients, metrics = jax.grad(self._loss, (0, 1, 2), has_aux=True)(
+            hidden, psi, state.shared, network, batch, targets
+        )
         psi_gradient = (gradients[1][:, None] * taken).reshape(len(psi), -1)
         row_gradient = jnp.concatenate([gradients[0], psi_gradient], axis=1)
         table = self._adam.update(state.table, batch.obs, rows, row_gradient, state.step)
         updates, optimiser = self._optimiser.update(gradients[2], state.optimiser)
-        shared = optax.apply_updates(state.shared, updates)
+        shared = eqx.apply_updates(state.shared, updates)
         return SUState(table, shared, optimiser, state.posterior, state.step + 1), metrics
 
     def q_posterior(self, state, obs, key=None):
@@ -238,14 +229,28 @@ class SU(Agent):
         best = (samples == jnp.max(samples, axis=1, keepdims=True)).astype(jnp.float32)
         return jnp.mean(best / jnp.sum(best, axis=1, keepdims=True), axis=2)
 
-    def _successor_loss(self, psi, phi, next_psi):
-        phi = phi if self.successor_trains_phi else jax.lax.stop_gradient(phi)
-        each = jax.vmap(lambda *args: successor_loss(*args, self.loss, self.feature_reduction))
-        return each(psi, phi, next_psi)
-
-    def _q_loss(self, w, psi, reward, next_q):
-        w = w if self.q_trains_w else jax.lax.stop_gradient(w)
-        return jax.vmap(lambda *args: q_loss(w, *args, self.loss))(psi, reward, next_q)
+    def _loss(
+        self,
+        hidden: Float[Array, "b d"],
+        psi: Float[Array, "b d"],
+        shared: Shared,
+        network: TabularNetwork,
+        batch: Transition,
+        targets: tuple[Float[Array, "b d"], Float[Array, " b"]],
+    ) -> tuple[Float[Array, ""], Metrics]:
+        """Equation 4: successor feature loss, reward loss and Q value loss."""
+        phi = network.pad(network.phi(hidden, batch.action, shared))
+        fixed_phi = phi if self.successor_trains_phi else jax.lax.stop_gradient(phi)
+        w = network.pad(shared.w)
+        fixed_w = w if self.q_trains_w else jax.lax.stop_gradient(w)
+        successors = partial(successor_loss, kind=self.loss, reduction=self.feature_reduction)
+        values = partial(q_loss, fixed_w, kind=self.loss)
+        next_psi, next_q = targets
+        successor = jnp.mean(jax.vmap(successors)(psi, fixed_phi, next_psi))
+        reward = jnp.mean(jax.vmap(partial(reward_loss, w))(phi, batch.reward))
+        q = jnp.mean(jax.vmap(values)(psi, batch.reward, next_q))
+        metrics = {"successor_loss": successor, "reward_loss": reward, "q_loss": q}
+        return successor + reward + self.q_weight * q, metrics
 
     def _psi(self, state: SUState, obs: Int[Array, "*b"]) -> Float[Array, "*b actions d"]:
         rows = self._adam.fetch(state.table, obs.reshape(-1), state.step).value

@@ -22,8 +22,6 @@ class GymnasiumEnv(gymnasium.Env[np.int64, int | np.integer]):
     and a plain `reset()` keeps it.
     """
 
-    metadata = {"render_modes": []}
-
     def __init__(self, family: str, size: int, seed: int = 0):
         self._env, self._params = make(f"{family}-{size}", seed)
         self._step = jax.jit(self._env.step_env)

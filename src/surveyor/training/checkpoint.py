@@ -31,7 +31,8 @@ def save(path: Path, tree: PyTree, meta: dict[str, Any]) -> None:
     """Write every array of the tree, by its place in it, and a little JSON."""
     buffer = io.BytesIO()
     arrays = {name: np.asarray(leaf) for name, leaf in _named(tree)}
-    np.savez(buffer, **arrays, **{META: np.frombuffer(json.dumps(meta).encode(), np.uint8)})
+    arrays[META] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
+    np.savez(buffer, allow_pickle=False, **arrays)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, buffer.getvalue())
 

@@ -29,7 +29,7 @@ CHUNK = 64
 
 # XLA would split small loops over threads, which costs more than it saves; runs share the cores
 # as whole processes instead.
-COMPILER_OPTIONS = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
+COMPILER_OPTIONS: dict[str, str | bool] = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
 
 
 class Loop(eqx.Module):
@@ -114,7 +114,7 @@ def rollout(
     obs, env_state = env.reset(reset_key, params)
 
     def step(carry):
-        obs, env_state, done, record = carry
+        obs, env_state, _, record = carry
         action = argmax(agent.q(state, index, obs), ties[record.length])
         key = jax.random.fold_in(step_key, record.length)
         next_obs, env_state, reward, terminated, truncated, info = env.step(

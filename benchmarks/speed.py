@@ -1,0 +1,182 @@
+"""The speed claims, measured in one run on one core and printed as ratios.
+
+    python benchmarks/speed.py            # about four minutes
+
+1. A gradient step costs the same however many states there are: Chain-320 against Chain-20.
+2. The compiled loop against the same agent driven from Python with dense Adam, on Chain-100.
+3. Peak memory of a run on Chain-160, and that Chain-320 runs.
+
+Times are the best of several repeats of a whole training chunk: acting, replay, posterior, gradient
+steps and greedy tests, everything included. Compilation is not.
+"""
+
+import argparse
+import dataclasses
+import os
+import resource
+import subprocess
+import sys
+import time
+
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core, before JAX counts them
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+import surveyor as sv
+from surveyor.agents.base import argmax
+from surveyor.optim import Table
+from surveyor.training import compiled
+
+AGENT = sv.SU.chain()  # batch 100, d = 20, 40 gradient steps an episode
+
+
+class Trained:
+    """A run on a chain that has come some way, ready to be timed."""
+
+    def __init__(self, size: int):
+        self.env, self.params = sv.envs.make(f"Chain-{size}")
+        init_key, self.key = compiled.run_keys(0)
+        self.loop = compiled.start(AGENT, self.env, init_key)
+        self.program = compiled.compile_chunk(
+            AGENT, self.env, self.loop, self.params, stop_when_solved=False
+        )
+        self.advance(10)
+
+    def advance(self, intervals: int) -> float:
+        """Seconds for so many intervals of ten episodes."""
+        began = time.perf_counter()
+        self.loop, _, _ = jax.block_until_ready(
+            self.program(self.loop, self.params, self.key, np.int32(10**9), np.int32(intervals))
+        )
+        return time.perf_counter() - began
+
+    def microseconds(self, repeats: int) -> float:
+        """Best time of a gradient step, everything included."""
+        steps = 10 * AGENT.gradient_steps
+        return min(self.advance(1) for _ in range(repeats)) / steps * 1e6
+
+
+def flat_cost() -> None:
+    small, large = Trained(20), Trained(320)
+    # Turn and turn about, so that a slow moment of the machine hits both.
+    pairs = [(small.microseconds(5), large.microseconds(5)) for _ in range(8)]
+    a, b = (min(pair[i] for pair in pairs) for i in range(2))
+    print(f"gradient step, Chain-20                 {a:8.1f} µs (goal: at most 100)")
+    print(f"gradient step, Chain-320                {b:8.1f} µs")
+    print(
+        f"Chain-320 / Chain-20                    {b / a:8.2f}    (goal: at most 1.3)", flush=True
+    )
+
+
+def python_loop(episodes: int, size: int) -> float:
+    """Seconds an episode for the same agent as a careful user would drive it: jitted `act` and
+    `learn`, a NumPy replay, and optax.adam on the whole table."""
+    env, params = sv.envs.make(f"Chain-{size}")
+    key = jax.random.key(0)
+    network = AGENT._network(2)
+    table, shared = network.init(env.spec, key)
+    adam = optax.adam(AGENT.learning_rate)
+    state, weights = AGENT.init(env.spec, key), (table, shared)
+    optimiser = adam.init(weights)  # pyright: ignore[reportArgumentType]
+    step_env = jax.jit(env.step_env)
+    act = jax.jit(lambda table, w, obs, u: argmax(network.psi(table[obs]) @ w, u))
+
+    @jax.jit
+    def learn(weights, optimiser, posterior, batch, key):
+        table, shared = weights
+        packed = jnp.pad(table, ((0, 0), (0, 2 * table.shape[1] + 1)))
+        now = dataclasses.replace(state, table=Table(packed), shared=shared, posterior=posterior)
+        targets = AGENT._targets(now, batch, key)
+
+        def loss(weights):
+            table, shared = weights
+            rows = table[batch.obs]
+            hidden, psi = rows[:, : AGENT.features], network.psi(rows)
+            psi = jnp.take_along_axis(psi, batch.action[:, None, None], axis=1)[:, 0]
+            return AGENT._loss(hidden, psi, shared, network, batch, targets)[0]
+
+        updates, optimiser = adam.update(jax.grad(loss)(weights), optimiser)
+        return optax.apply_updates(weights, updates), optimiser
+
+    @jax.jit
+    def observe(weights, posterior, obs, action, reward):
+        phi = network.phi(weights[0][obs][:, : AGENT.features], action, weights[1])
+        return posterior.update(network.pad(phi), reward)
+
+    rng, posterior = np.random.default_rng(0), state.posterior
+    memory: list[tuple] = []
+    took = []
+    for _ in range(episodes):
+        began = time.perf_counter()
+        key, sample_key = jax.random.split(key)
+        w = posterior.sample(sample_key, mean=network.pad(weights[1].w))
+        obs, env_state = env.reset(key, params)
+        first, done = len(memory), False
+        while not done:
+            action = act(weights[0], w, obs, rng.random(2, np.float32))
+            last, env_state, reward, terminated, _ = step_env(key, env_state, action, params)
+            memory.append((int(obs), int(action), float(reward), int(last), bool(terminated)))
+            obs, done = last, bool(terminated)
+        columns = [np.array(c) for c in zip(*memory[first:], strict=True)]
+        posterior = observe(
+            weights, posterior, columns[0], columns[1], columns[2].astype(np.float32)
+        )
+        for _ in range(AGENT.gradient_steps):
+            picks = [memory[i] for i in rng.integers(0, len(memory), AGENT.batch_size)]
+            columns = [np.array(c) for c in zip(*picks, strict=True)]
+            batch = sv.Transition(*(jnp.asarray(c, t) for c, t in zip(columns, TYPES, strict=True)))
+            key, target_key = jax.random.split(key)
+            weights, optimiser = learn(weights, optimiser, posterior, batch, target_key)
+        jax.block_until_ready(weights)
+        took.append(time.perf_counter() - began)
+    return min(took[2:])
+
+
+TYPES = (jnp.int32, jnp.int32, jnp.float32, jnp.int32, jnp.bool_)
+
+
+def against_python(size: int) -> None:
+    ours = Trained(size).microseconds(10) * AGENT.gradient_steps / 1e6
+    theirs = python_loop(8, size)
+    print(f"an episode of Chain-{size}, compiled loop   {ours * 1e3:8.2f} ms")
+    print(f"the same from Python with dense Adam    {theirs * 1e3:8.2f} ms")
+    print(
+        f"Python / compiled                       {theirs / ours:8.1f}    (goal: at least 10)",
+        flush=True,
+    )
+
+
+def memory(size: int, goal: float | None) -> None:
+    """Peak memory of a process that trains for a while, checkpoints included."""
+    command = [sys.executable, __file__, "--run", str(size)]
+    peak = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    said = "" if goal is None else f"    (goal: at most {goal:g})"
+    print(f"peak memory of a run on Chain-{size}        {peak:8.2f} GB{said}", flush=True)
+
+
+def run_and_report_memory(size: int) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as out:
+        sv.train("su", f"Chain-{size}", episodes=100, out=out)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="The speed claims, as ratios.")
+    parser.add_argument("--run", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.run:
+        run_and_report_memory(options.run)
+        return
+    flat_cost()
+    against_python(100)
+    memory(160, 1.0)
+    memory(320, None)
+
+
+if __name__ == "__main__":
+    main()
