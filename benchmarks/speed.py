@@ -77,24 +77,23 @@ def python_loop(episodes: int, size: int) -> float:
     env, params = sv.envs.make(f"Chain-{size}")
     key = jax.random.key(0)
     network = AGENT._network(2)
-    table, shared = network.init(env.spec, key)
+    hidden, psi, shared = network.init(env.spec, key)
     adam = optax.adam(AGENT.learning_rate)
-    state, weights = AGENT.init(env.spec, key), (table, shared)
+    state, weights = AGENT.init(env.spec, key), (hidden, psi, shared)
     optimiser = adam.init(weights)  # pyright: ignore[reportArgumentType]
     step_env = jax.jit(env.step_env)
     act = jax.jit(lambda table, w, obs, u: argmax(network.psi(table[obs]) @ w, u))
 
     @jax.jit
     def learn(weights, optimiser, posterior, batch, key):
-        table, shared = weights
+        _, table, shared = weights
         packed = jnp.pad(table, ((0, 0), (0, 2 * table.shape[1] + 1)))
-        now = dataclasses.replace(state, table=Table(packed), shared=shared, posterior=posterior)
+        now = dataclasses.replace(state, psi=Table(packed), shared=shared, posterior=posterior)
         targets = AGENT._targets(now, batch, key)
 
         def loss(weights):
-            table, shared = weights
-            rows = table[batch.obs]
-            hidden, psi = rows[:, : AGENT.features], network.psi(rows)
+            hidden, table, shared = weights
+            hidden, psi = hidden[batch.obs], network.psi(table[batch.obs])
             psi = jnp.take_along_axis(psi, batch.action[:, None, None], axis=1)[:, 0]
             return AGENT._loss(hidden, psi, shared, network, batch, targets)[0]
 
@@ -103,7 +102,7 @@ def python_loop(episodes: int, size: int) -> float:
 
     @jax.jit
     def observe(weights, posterior, obs, action, reward):
-        phi = network.phi(weights[0][obs][:, : AGENT.features], action, weights[1])
+        phi = network.phi(weights[0][obs], action, weights[2])
         return posterior.update(network.pad(phi), reward)
 
     rng, posterior = np.random.default_rng(0), state.posterior
@@ -112,11 +111,11 @@ def python_loop(episodes: int, size: int) -> float:
     for _ in range(episodes):
         began = time.perf_counter()
         key, sample_key = jax.random.split(key)
-        w = posterior.sample(sample_key, mean=network.pad(weights[1].w))
+        w = posterior.sample(sample_key, mean=network.pad(weights[2].w))
         obs, env_state = env.reset(key, params)
         first, done = len(memory), False
         while not done:
-            action = act(weights[0], w, obs, rng.random(2, np.float32))
+            action = act(weights[1], w, obs, rng.random(2, np.float32))
             last, env_state, reward, terminated, _ = step_env(key, env_state, action, params)
             memory.append((int(obs), int(action), float(reward), int(last), bool(terminated)))
             obs, done = last, bool(terminated)

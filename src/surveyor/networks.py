@@ -1,8 +1,8 @@
 """Networks: what turns an observation into features φ(s, a) and successor features ψ(s, ·).
 
 The tabular network of appendix C, held so that a gradient step touches only the rows of the states
-in its batch: all that belongs to one state is a row of a `surveyor.optim.Table`, all that states
-share is in `Shared`.
+in its batch: all that belongs to one state is a row of a `surveyor.optim.Table` (one for φ's first
+layer, one for ψ), all that states share is in `Shared`.
 """
 
 from typing import Literal
@@ -52,8 +52,10 @@ class TabularNetwork(eqx.Module):
         """How many features φ can have."""
         return self.features - self.novelty
 
-    def init(self, spec: EnvSpec, key: Key[Array, ""]) -> tuple[Float[Array, "n width"], Shared]:
-        """The table's first values and the shared weights: folded Xavier normal, and ŵ = 0."""
+    def init(
+        self, spec: EnvSpec, key: Key[Array, ""]
+    ) -> tuple[Float[Array, "n d"], Float[Array, "n width"], Shared]:
+        """First values of U, of ψ and of the shared weights: folded Xavier normal, and ŵ = 0."""
         state_key, action_key = jax.random.split(key)
         n, a, d, m = spec.num_states, self.actions, self.features, self.seen
         U = _folded_xavier(state_key, (n, d), n, d)
@@ -63,17 +65,17 @@ class TabularNetwork(eqx.Module):
             V = _folded_xavier(action_key, (a, 1, m), n, d)
         unseen = (jnp.arange(d) < self.novelty) | (self.novelty == 0)
         psi = jnp.broadcast_to(jnp.where(unseen, self.psi_init, 0.0), (n, a, d))
-        table = jnp.concatenate([U, psi.reshape(n, a * d)], axis=1)
-        return table, Shared(jnp.zeros(m), jnp.zeros(d), V, jnp.zeros((a, m)))
+        shared = Shared(jnp.zeros(m), jnp.zeros(d), V, jnp.zeros((a, m)))
+        return U, psi.reshape(n, a * d), shared
 
     def psi(self, rows: Float[Array, "*b width"]) -> Float[Array, "*b actions d"]:
-        """ψ̂(s, ·) of the states with these rows."""
-        return rows[..., self.features :].reshape(*rows.shape[:-1], self.actions, self.features)
+        """ψ̂(s, ·) of the states with these rows of ψ."""
+        return rows.reshape(*rows.shape[:-1], self.actions, self.features)
 
     def phi(
         self, hidden: Float[Array, "b d"], action: Int[Array, " b"], shared: Shared
     ) -> Float[Array, "b m"]:
-        """φ̂(s, a), without the features that it never has, from the first part of a state's row."""
+        """φ̂(s, a), without the features that it never has, from rows of U."""
         taken = jax.nn.one_hot(action, self.actions)[:, :, None]
         if self.layers == "two":
             a, d, m = shared.action.shape

@@ -25,8 +25,8 @@ def transition(obs, action, reward, next_obs, terminated):
 def with_psi(state, psi):
     """Put ψ(s, a) into the table: an array of states × actions × features."""
     flat = jnp.asarray(psi, jnp.float32).reshape(4, -1)
-    packed = state.table.packed.at[:, 3:9].set(flat)
-    return eqx.tree_at(lambda s: s.table.packed, state, packed)
+    packed = state.psi.packed.at[:, :6].set(flat)
+    return eqx.tree_at(lambda s: s.psi.packed, state, packed)
 
 
 @pytest.fixture

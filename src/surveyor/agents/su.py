@@ -21,7 +21,10 @@ from surveyor.types import EnvSpec, Metrics, QPosterior, Transition
 class SUState(eqx.Module):
     """What SU has learnt so far."""
 
-    table: Table
+    hidden: Table
+    """First layer of the φ network: U_s."""
+    psi: Table
+    """ψ̂(s, ·)."""
     shared: Shared
     optimiser: optax.OptState
     posterior: Posterior
@@ -148,11 +151,11 @@ class SU(Agent):
 
     def init(self, spec: EnvSpec, key: Key[Array, ""]) -> SUState:
         """Algorithm 1: Λ ← θ⁻¹I, and networks that have seen nothing."""
-        table, shared = self._network(spec.num_actions).init(spec, key)
+        hidden, psi, shared = self._network(spec.num_actions).init(spec, key)
         prior = Posterior.prior(self.features, self.theta, self.beta, self.zeta)
         optimiser = self._optimiser.init(eqx.filter(shared, eqx.is_array))
         step = jnp.zeros((), jnp.int32)
-        return SUState(Table.create(table), shared, optimiser, prior, step)
+        return SUState(Table.create(hidden), Table.create(psi), shared, optimiser, prior, step)
 
     def sample(self, state: SUState, key: Key[Array, ""]) -> Float[Array, " d"]:
         """w ~ N(ŵ, Σ̂_w)."""
@@ -168,29 +171,31 @@ class SU(Agent):
 
     def observe(self, state, transitions, mask):
         """Λ ← ζΛ + β⁻¹ φ̂(s, a) φ̂(s, a)ᵀ, for every step of the episode."""
-        rows = self._adam.fetch(state.table, transitions.obs, state.step).value
+        hidden = self._adam.fetch(state.hidden, transitions.obs, state.step).value
         network = self._network_of(state)
-        phi = network.phi(rows[:, : self.features], transitions.action, state.shared)
+        phi = network.phi(hidden, transitions.action, state.shared)
         posterior = state.posterior.update(network.pad(phi), transitions.reward, mask)
         return eqx.tree_at(lambda state: state.posterior, state, posterior)
 
     def learn(self, state, batch, key):
         """One step of Adam on the three losses of equation 4."""
         network = self._network_of(state)
-        rows = self._adam.fetch(state.table, batch.obs, state.step)
-        targets = self._targets(state, batch, key)
+        hidden = self._adam.fetch(state.hidden, batch.obs, state.step)
+        all_psi = self._adam.fetch(state.psi, batch.obs, state.step)
         taken = jax.nn.one_hot(batch.action, network.actions)[:, :, None]
-        hidden = rows.value[:, : self.features]
-        psi = jnp.sum(network.psi(rows.value) * taken, axis=1)
+        psi = jnp.sum(network.psi(all_psi.value) * taken, axis=1)
+        targets = self._targets(state, batch, key)
         gradients, metrics = jax.grad(self._loss, (0, 1, 2), has_aux=True)(
-            hidden, psi, state.shared, network, batch, targets
+            hidden.value, psi, state.shared, network, batch, targets
         )
         psi_gradient = (gradients[1][:, None] * taken).reshape(len(psi), -1)
-        row_gradient = jnp.concatenate([gradients[0], psi_gradient], axis=1)
-        table = self._adam.update(state.table, batch.obs, rows, row_gradient, state.step)
+        update = partial(self._adam.update, ids=batch.obs, step=state.step)
+        new_hidden = update(state.hidden, rows=hidden, gradient=gradients[0])
+        new_psi = update(state.psi, rows=all_psi, gradient=psi_gradient)
         updates, optimiser = self._optimiser.update(gradients[2], state.optimiser)
         shared = eqx.apply_updates(state.shared, updates)
-        return SUState(table, shared, optimiser, state.posterior, state.step + 1), metrics
+        step = state.step + 1
+        return SUState(new_hidden, new_psi, shared, optimiser, state.posterior, step), metrics
 
     def q_posterior(self, state, obs, key=None):
         """Equation 3, exactly: N(Ψŵ, ΨΣ_wΨᵀ)."""
@@ -253,7 +258,7 @@ class SU(Agent):
         return successor + reward + self.q_weight * q, metrics
 
     def _psi(self, state: SUState, obs: Int[Array, "*b"]) -> Float[Array, "*b actions d"]:
-        rows = self._adam.fetch(state.table, obs.reshape(-1), state.step).value
+        rows = self._adam.fetch(state.psi, obs.reshape(-1), state.step).value
         return self._network_of(state).psi(rows.reshape(*obs.shape, -1))
 
     def _network(self, actions: int) -> TabularNetwork:
