@@ -119,13 +119,13 @@ def train(argv: list[str]) -> int:
         )
         for seed in range(options.seed, options.seed + options.seeds)
     ]
-    names = [f"{config.env} {options.agent} seed {config.seed}" for config in configs]
+    names = [f"{config.env} seed {config.seed}" for config in configs]
     with Reporter(names, configs[0].episodes) as reporter:
         results = parallel.train_all(
             configs, options.out, lambda n, record, now: reporter.update(names[n], record, now)
         )
         for name, result in zip(names, results, strict=True):
-            reporter.end(name, summary(result))
+            reporter.end(name, "done" if result["finished"] else "stopped")
     if options.plot is not None:
         from surveyor import plots
 
@@ -141,14 +141,14 @@ def resume(argv: list[str]) -> int:
     agent, path = _agent_of_run(argv)
     options = _parse("resume", Resume, argv, agent)
     config = RunFolder.open(path).config()
-    name = f"{config.env} {agents.name_of(agent)} seed {config.seed}"
+    name = f"{config.env} seed {config.seed}"
     with Reporter([name], config.episodes) as reporter:
         run = api.resume(
             path,
             agent=options.hyperparameters,
             report=lambda run: reporter.update(name, run.metrics[-1], run.result),
         )
-        reporter.end(name, summary(run.result))
+        reporter.end(name, "done" if run.finished else "stopped")
     result = {**run.result, "finished": run.finished}
     return _conclude(config.env, agents.name_of(agent), [result], as_json=options.json)
 

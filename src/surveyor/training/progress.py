@@ -18,8 +18,8 @@ def describe(record: Record, result: Record) -> str:
     """Where a run stands, in a few words."""
     parts = []
     if record.get("test_return") is not None:
-        parts.append(f"greedy return {record['test_return']:.3g}")
-    parts.append(f"episode length {max(record['lengths'])}")
+        parts.append(f"greedy {record['test_return']:.3g}")
+    parts.append(f"length {max(record['lengths'])}")
     if result["first_success"] is not None:
         parts.append(f"first success {result['first_success']}")
     if result["solved_at"] is not None:
@@ -39,8 +39,8 @@ class Reporter:
         self._written = dict.fromkeys(names, time.monotonic())
         self._progress = Progress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=None),
-            TextColumn("{task.completed}/{task.total} episodes"),
+            BarColumn(bar_width=16),
+            TextColumn("{task.completed}/{task.total}"),
             TimeElapsedColumn(),
             TextColumn("{task.fields[status]}"),
             console=console,
@@ -74,10 +74,8 @@ class Reporter:
             self._line(f"{name}: episode {result['episodes']} of {self._episodes}, {status}")
 
     def end(self, name: str, sentence: str) -> None:
-        """A run is over; a bar stays where it is."""
+        """A run is over; its bar stays where it is."""
         self._status(name, sentence)
-        if not self._live:
-            self._line(f"{name}: {sentence}")
 
     def _status(self, name: str, status: Any) -> None:
         if self._live:
