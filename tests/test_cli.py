@@ -71,6 +71,13 @@ def test_hyperparameters_can_be_set_and_start_from_the_environment_s_preset(tmp_
     assert (values["theta"], values["beta"], values["features"]) == (1e4, 1e-3, 50)
 
 
+def test_the_preset_is_the_environment_s_wherever_its_name_stands(tmp_path):
+    arguments = ["train", "--json", "--keep-going", "Tree-4", "--episodes", "10"]
+    assert main([*arguments, "--out", str(tmp_path)]) == 0
+    (path,) = tmp_path.iterdir()
+    assert json.loads((path / "config.json").read_text())["hyperparameters"]["features"] == 50
+
+
 def test_resume_and_evaluate(run_path, capsys):
     assert main(["resume", str(run_path), "--json"]) == 0
     assert last_json(capsys)["runs"][0]["solved_at"] is not None
@@ -101,6 +108,7 @@ BAD = [
     (["train", "Tree-10", "--seeds", "0"], "seeds must be at least 1, not 0."),
     (["train", "Tree-10", "--seed", "-1"], "seed must be between 0 and 2^32 - 1, not -1."),
     (["train", "Tree-4", "--out", "/proc/nowhere"], "cannot be written"),
+    (["resume"], "Which run?"),
     (["resume", "no/such/run"], "There is no run folder 'no/such/run'."),
     (["evaluate", "no/such/run"], "There is no run folder 'no/such/run'."),
     (["evaluate", "tests"], "'tests' is not a run folder: it has no config.json."),

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import tyro
 from tyro.conf import Positional, arg
 
-from surveyor import agents, envs
+from surveyor import agents, envs, plots
 from surveyor.agents.base import Agent
 from surveyor.errors import SurveyorError, unknown
 from surveyor.training import api, parallel
@@ -105,8 +105,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def train(argv: list[str]) -> int:
     """`surveyor train`."""
-    agent = agents.preset(_option(argv, "--agent", "su"), _positional(argv) or "")
-    options = _parse("train", Train, argv, agent)
+    # Twice: the environment that the first reading finds decides the defaults of the second.
+    name = _option(argv, "--agent", "su")
+    env = _parse("train", Train, argv, agents.preset(name, "")).env
+    options = _parse("train", Train, argv, agents.preset(name, env))
+    if options.plot is not None:
+        plots.require_matplotlib()
     if options.seeds < 1:
         raise SurveyorError(f"seeds must be at least 1, not {options.seeds}.")
     configs = [
@@ -127,8 +131,6 @@ def train(argv: list[str]) -> int:
         for name, result in zip(names, results, strict=True):
             reporter.end(name, "done" if result["finished"] else "stopped")
     if options.plot is not None:
-        from surveyor import plots
-
         print(
             f"The picture is {plots.learning(Run.open(results[0]['path']), options.plot)}",
             file=sys.stderr,
@@ -215,21 +217,15 @@ def _option(argv: list[str], name: str, default: str) -> str:
     return default
 
 
-def _positional(argv: list[str]) -> str | None:
-    """The first word that is neither an option nor an option's value."""
-    before = ""
-    for word in argv:
-        if not word.startswith("-") and (not before.startswith("-") or "=" in before):
-            return word
-        before = word
-    return None
-
-
 def _agent_of_run(argv: list[str]) -> tuple[Agent, Path]:
-    path = Path(_positional(argv) or ".")
+    """The run folder among the words, and the agent in it, which the parser needs beforehand."""
     if "-h" in argv or "--help" in argv:
-        return agents.preset("su", ""), path
-    return RunFolder.open(path).config().agent, path
+        return agents.preset("su", ""), Path()
+    words = [Path(word) for word in argv if not word.startswith("-")]
+    paths = [path for path in words if (path / "config.json").exists()] or words
+    if not paths:
+        raise SurveyorError("Which run? For example: surveyor resume runs/Tree-100-su-s0-…")
+    return RunFolder.open(paths[0]).config().agent, paths[0]
 
 
 def _conclude(env: str, agent: str, results: list[Record], *, as_json: bool) -> int:

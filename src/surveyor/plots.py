@@ -1,5 +1,6 @@
 """Pictures. Needs the `plots` extra: pip install "surveyor[plots]"."""
 
+import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,17 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREY = "#1f5fa8", "#e07b1a", "#8a8a8a"
 
 
+def require_matplotlib() -> None:
+    """Say what to install, where Matplotlib is missing."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise SurveyorError('Pictures need Matplotlib: pip install "surveyor[plots]".')
+
+
 def learning(run: Run, path: str | Path) -> Path:
     """How a run learnt: depth reached in every episode, returns of the greedy tests."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise SurveyorError('Pictures need Matplotlib: pip install "surveyor[plots]".') from None
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(8, 5.2), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1.4])
     _depth(above, run)
