@@ -26,7 +26,7 @@ demo: .venv/.demo
 	$(BIN)/surveyor train Tree-100 --out demo --plot demo/learning.png
 
 test: .venv/.test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 lint: .venv/.test
 	$(BIN)/ruff check .

@@ -16,7 +16,10 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
+from functools import partial
+from typing import Any
 
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core, before JAX counts them
 
@@ -27,7 +30,6 @@ import optax
 
 import surveyor as sv
 from surveyor.agents.base import argmax
-from surveyor.optim import Table
 from surveyor.training import compiled
 
 AGENT = sv.SU.chain()  # batch 100, d = 20, 40 gradient steps an episode
@@ -73,68 +75,66 @@ def flat_cost() -> None:
 
 def python_loop(episodes: int, size: int) -> float:
     """Seconds an episode for the same agent as a careful user would drive it: jitted `act` and
-    `learn`, a NumPy replay, and optax.adam on the whole table."""
+    `learn` with donated buffers, a replay of NumPy arrays, and optax.adam on the whole table."""
     env, params = sv.envs.make(f"Chain-{size}")
     key = jax.random.key(0)
-    network = AGENT._network(2)
-    hidden, psi, shared = network.init(env.spec, key)
+    state, network = AGENT.init(env.spec, key), AGENT._network(2)
     adam = optax.adam(AGENT.learning_rate)
-    state, weights = AGENT.init(env.spec, key), (hidden, psi, shared)
-    optimiser = adam.init(weights)  # pyright: ignore[reportArgumentType]
+    weights: Any = network.init(env.spec, key)  # U, ψ and what states share
+    optimiser = adam.init(weights)
     step_env = jax.jit(env.step_env)
     act = jax.jit(lambda table, w, obs, u: argmax(network.psi(table[obs]) @ w, u))
 
-    @jax.jit
+    @partial(jax.jit, donate_argnums=(0, 1))
     def learn(weights, optimiser, posterior, batch, key):
-        _, table, shared = weights
-        packed = jnp.pad(table, ((0, 0), (0, 2 * table.shape[1] + 1)))
-        now = dataclasses.replace(state, psi=Table(packed), shared=shared, posterior=posterior)
-        targets = AGENT._targets(now, batch, key)
+        now = dataclasses.replace(state, shared=weights[2], posterior=posterior)
+        next_psi = network.psi(weights[1][batch.next_obs])
+        targets = AGENT._targets(now, next_psi, batch.terminated, key)
 
         def loss(weights):
-            hidden, table, shared = weights
-            hidden, psi = hidden[batch.obs], network.psi(table[batch.obs])
+            hidden, psi = weights[0][batch.obs], network.psi(weights[1][batch.obs])
             psi = jnp.take_along_axis(psi, batch.action[:, None, None], axis=1)[:, 0]
-            return AGENT._loss(hidden, psi, shared, network, batch, targets)[0]
+            return AGENT._loss(hidden, psi, weights[2], network, batch, targets)[0]
 
         updates, optimiser = adam.update(jax.grad(loss)(weights), optimiser)
         return optax.apply_updates(weights, updates), optimiser
 
     @jax.jit
-    def observe(weights, posterior, obs, action, reward):
-        phi = network.phi(weights[0][obs], action, weights[2])
-        return posterior.update(network.pad(phi), reward)
+    def observe(weights, posterior, episode):
+        phi = network.phi(weights[0][episode.obs], episode.action, weights[2])
+        return posterior.update(network.pad(phi), episode.reward)
 
     rng, posterior = np.random.default_rng(0), state.posterior
-    memory: list[tuple] = []
-    took = []
+    memory = [np.zeros(AGENT.replay_capacity, kind) for kind in (int, int, np.float32, int, bool)]
+    took, written = [], 0
+
+    def transitions(where):
+        obs, action, reward, next_obs, terminated = (column[where] for column in memory)
+        integers = (np.asarray(x, np.int32) for x in (obs, action, next_obs))
+        obs, action, next_obs = integers
+        return sv.Transition(*map(jnp.asarray, (obs, action, reward, next_obs, terminated)))
+
     for _ in range(episodes):
-        began = time.perf_counter()
+        began, first, done = time.perf_counter(), written, False
         key, sample_key = jax.random.split(key)
         w = posterior.sample(sample_key, mean=network.pad(weights[2].w))
         obs, env_state = env.reset(key, params)
-        first, done = len(memory), False
         while not done:
             action = act(weights[1], w, obs, rng.random(2, np.float32))
             last, env_state, reward, terminated, _ = step_env(key, env_state, action, params)
-            memory.append((int(obs), int(action), float(reward), int(last), bool(terminated)))
-            obs, done = last, bool(terminated)
-        columns = [np.array(c) for c in zip(*memory[first:], strict=True)]
-        posterior = observe(
-            weights, posterior, columns[0], columns[1], columns[2].astype(np.float32)
-        )
+            for column, x in zip(memory, (obs, action, reward, last, terminated), strict=True):
+                column[written % AGENT.replay_capacity] = x
+            obs, done, written = last, bool(terminated), written + 1
+        posterior = observe(weights, posterior, transitions(np.arange(first, written)))
         for _ in range(AGENT.gradient_steps):
-            picks = [memory[i] for i in rng.integers(0, len(memory), AGENT.batch_size)]
-            columns = [np.array(c) for c in zip(*picks, strict=True)]
-            batch = sv.Transition(*(jnp.asarray(c, t) for c, t in zip(columns, TYPES, strict=True)))
+            new = rng.integers(first, written, AGENT.recent)
+            old = rng.integers(0, written, AGENT.batch_size - AGENT.recent)
             key, target_key = jax.random.split(key)
+            batch = transitions(np.concatenate([new, old]))
             weights, optimiser = learn(weights, optimiser, posterior, batch, target_key)
         jax.block_until_ready(weights)
         took.append(time.perf_counter() - began)
     return min(took[2:])
-
-
-TYPES = (jnp.int32, jnp.int32, jnp.float32, jnp.int32, jnp.bool_)
 
 
 def against_python(size: int) -> None:
@@ -157,8 +157,6 @@ def memory(size: int, goal: float | None) -> None:
 
 
 def run_and_report_memory(size: int) -> None:
-    import tempfile
-
     with tempfile.TemporaryDirectory() as out:
         sv.train("su", f"Chain-{size}", episodes=100, out=out)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import statistics
 import sys
 from collections.abc import Callable, Sequence
@@ -101,6 +102,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SurveyorError as error:
         print(error, file=sys.stderr)
         return 2
+    except BrokenPipeError:  # the reader, such as `head`, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        said = f"'{error.filename}': " if error.filename else ""
+        print(f"A file could not be read or written: {said}{error.strerror}.", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
 
 
 def train(argv: list[str]) -> int:
@@ -130,12 +140,11 @@ def train(argv: list[str]) -> int:
         )
         for name, result in zip(names, results, strict=True):
             reporter.end(name, "done" if result["finished"] else "stopped")
+    code = _conclude(options.env, options.agent, results, as_json=options.json)
     if options.plot is not None:
-        print(
-            f"The picture is {plots.learning(Run.open(results[0]['path']), options.plot)}",
-            file=sys.stderr,
-        )
-    return _conclude(options.env, options.agent, results, as_json=options.json)
+        picture = plots.learning(Run.open(results[0]["path"]), options.plot)
+        print(f"The picture is {picture}", file=sys.stderr)
+    return code
 
 
 def resume(argv: list[str]) -> int:

@@ -63,7 +63,9 @@ def test_targets_by_hand(state):
     state = eqx.tree_at(lambda s: s.shared.w, with_psi(state, psi), jnp.array([1.0, 1.0, 0]))
     batch = transition([0, 0], [0, 1], [0.0, 1.0], [1, 1], [False, True])
     # Means 4 and 1, deviations 4√θ and √θ: the optimistic policy takes the first action.
-    next_psi, next_q = agent._targets(state, batch, jax.random.key(0))
+    next_psi, next_q = agent._targets(
+        state, agent._psi(state, batch.next_obs), batch.terminated, jax.random.key(0)
+    )
     np.testing.assert_allclose(next_psi, [[2.0, 0, 0], [0, 0, 0]], atol=1e-6)
     np.testing.assert_allclose(next_q, [2.0, 0.0], atol=1e-6)
 
@@ -132,6 +134,7 @@ def test_options_change_what_they_say(state):
         ({"theta": -1.0}, "theta must be a positive number, not -1."),
         ({"beta": float("nan")}, "beta must be a positive number, not nan."),
         ({"beta": float("inf")}, "beta must be a positive number, not inf."),
+        ({"theta": 1e-50}, "theta must be between 1e-30 and 1e30, not 1e-50."),
         ({"zeta": 1.1}, "zeta must be above 0 and at most 1, not 1.1."),
         ({"discount": 0.0}, "discount must be above 0 and at most 1, not 0."),
         ({"features": 0}, "features must be at least 1, not 0."),

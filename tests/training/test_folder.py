@@ -110,6 +110,25 @@ def test_train_continues_what_was_begun_and_repeats_what_was_finished(finished, 
     assert int(sv.training.api.begin(finished.config, tmp_path).loop.episode) == 0
 
 
+def test_looking_at_a_run_in_training_changes_nothing(finished, tmp_path, monkeypatch):
+    monkeypatch.setattr("surveyor.training.run.CHUNK_SECONDS", 1e-9)
+    run = sv.training.api.begin(finished.config, tmp_path)
+    chunks = run.advance()
+    next(chunks)
+    run.checkpoint()
+    next(chunks)
+    assert len(sv.load(run.folder.path).metrics) < len(run.metrics)
+    next(chunks)
+    run.checkpoint()
+    assert len(sv.load(run.folder.path).metrics) == len(run.metrics)
+
+
+def test_observations_that_there_are_not_are_refused(finished):
+    for bad in (11, -1, 1.5, [0, 99]):
+        with pytest.raises(sv.SurveyorError, match="whole numbers from 0 to 10"):
+            finished.predict(bad)
+
+
 def test_a_torn_last_line_is_ignored(copy):
     metrics = copy / "metrics.jsonl"
     metrics.write_bytes(metrics.read_bytes() + b'{"episode": 70, "ret')

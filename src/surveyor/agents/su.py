@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from surveyor.agents.base import Agent, require
 from surveyor.losses import Penalty, Reduction, q_loss, reward_loss, successor_loss
@@ -104,6 +104,7 @@ class SU(Agent):
         for name in ("theta", "beta", "learning_rate", "policy_scale", "q_weight"):
             value = getattr(self, name)
             require(0 < value < float("inf"), f"{name} must be a positive number, not {value:g}.")
+            require(1e-30 < value < 1e30, f"{name} must be between 1e-30 and 1e30, not {value:g}.")
         for name in ("zeta", "discount"):
             value = getattr(self, name)
             require(0 < value <= 1, f"{name} must be above 0 and at most 1, not {value:g}.")
@@ -184,7 +185,8 @@ class SU(Agent):
         all_psi = self._adam.fetch(state.psi, batch.obs, state.step)
         taken = jax.nn.one_hot(batch.action, network.actions)[:, :, None]
         psi = jnp.sum(network.psi(all_psi.value) * taken, axis=1)
-        targets = self._targets(state, batch, key)
+        next_psi = self._psi(state, batch.next_obs)
+        targets = self._targets(state, next_psi, batch.terminated, key)
         gradients, metrics = jax.grad(self._loss, (0, 1, 2), has_aux=True)(
             hidden.value, psi, state.shared, network, batch, targets
         )
@@ -204,14 +206,17 @@ class SU(Agent):
         return QPosterior(psi @ self.greedy(state), covariance)
 
     def _targets(
-        self, state: SUState, batch: Transition, key: Key[Array, ""]
+        self,
+        state: SUState,
+        psi: Float[Array, "b actions d"],
+        terminated: Bool[Array, " b"],
+        key: Key[Array, ""],
     ) -> tuple[Float[Array, "b d"], Float[Array, " b"]]:
-        """y_SF = γ E_{a'~π} ψ(s', a') and y_Q = γ⟨ŵ, ψ(s', a')⟩; zero where the episode ended."""
-        psi = self._psi(state, batch.next_obs)
+        """y_SF = γ E_{a'~π} ψ(s', a') and y_Q = γ⟨ŵ, ψ(s', a')⟩ from ψ(s', ·); 0 at the end."""
         q = jnp.sum(psi * self.greedy(state), axis=-1)
         pi = self._reference_policy(state, psi, q, key)
         next_q = jnp.max(q, axis=1) if self.q_target == "max" else jnp.sum(pi * q, axis=1)
-        alive = self.discount * (1.0 - batch.terminated)
+        alive = self.discount * (1.0 - terminated)
         return alive[:, None] * jnp.sum(pi[:, :, None] * psi, axis=1), alive * next_q
 
     def _reference_policy(

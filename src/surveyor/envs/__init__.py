@@ -16,6 +16,10 @@ FAMILIES: dict[str, Callable[[int], Environment]] = {
 """Every environment family by name; a size makes an environment of it."""
 
 
+LARGEST = 10_000_000
+"""States at the most: tables of SU for so many take some 10 GB."""
+
+
 def make(name: str, seed: int = 0) -> tuple[Environment, Params]:
     """The environment of this name and its hidden action mapping for this seed.
 
@@ -23,7 +27,7 @@ def make(name: str, seed: int = 0) -> tuple[Environment, Params]:
     """
     family, size = _parse(name)
     env = FAMILIES[family](size)
-    if env.spec.num_states >= 2**31:
+    if env.spec.num_states > LARGEST:
         raise SurveyorError(f"'{name}' is too large: it has {env.spec.num_states:,} states.")
     return env, env.params(seed)
 

@@ -1,5 +1,6 @@
 """`train`, `resume`, `load`: from Python, for one run."""
 
+import dataclasses
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -82,9 +83,15 @@ def resume(path: str | Path, *, agent: Agent | None = None, report: Report | Non
     """
     run = Run.open(path)
     if agent is not None and agent != run.agent:
+        now, asked = dataclasses.asdict(run.agent), dataclasses.asdict(agent)
+        other = [
+            f"{name} is {now[name]}, not {value}"
+            for name, value in asked.items()
+            if now.get(name) != value
+        ]
         raise SurveyorError(
             f"'{path}' was started with other hyperparameters, and a run keeps those: "
-            f"{run.agent}; start a new run for {agent}."
+            f"{', '.join(other)}; start a new run for others."
         )
     return finish(run, report)
 
@@ -97,7 +104,7 @@ def load(path: str | Path) -> Run:
 def finish(run: Run, report: Report | None, stop: Callable[[], bool] | None = None) -> Run:
     """Train to the end, or until Ctrl-C or `stop`; either way everything is saved."""
     with _interrupts() as interrupted:
-        for _ in run.advance():
+        for _ in run.advance() if stop is None or not stop() else ():
             if report is not None:
                 report(run)
             if interrupted() or (stop is not None and stop()):

@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from jaxtyping import PyTree
 from surveyor.errors import SurveyorError
 
 META = "meta"
+BLANK = {"run": None, "records": 0, "seconds": 0.0}
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -42,8 +42,8 @@ def load(path: Path, like: PyTree) -> tuple[PyTree, dict[str, Any]]:
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-        meta = json.loads(arrays.pop(META).tobytes())
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        meta = {**BLANK, **json.loads(arrays.pop(META).tobytes())}
+    except Exception as error:  # whatever a damaged archive makes its reader say
         raise SurveyorError(
             f"The checkpoint '{path}' is damaged and cannot be read ({error}); "
             "delete it to start this run again from the beginning."

@@ -61,7 +61,7 @@ class RunFolder:
         """What the run was asked to do."""
         try:
             return Config.from_json(json.loads(self._config.read_text("utf-8")))
-        except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise SurveyorError(
                 f"'{self._config}' is not the configuration of a surveyor run ({error})."
             ) from None
@@ -102,19 +102,29 @@ class RunFolder:
     def restore(self, like: PyTree) -> tuple[PyTree, int, float] | None:
         """The last checkpoint with its number of records and seconds; None if there is none.
 
-        Records that were written after the checkpoint are cut off: they will come again.
+        Reads only: a run may be looked at while it is being trained.
         """
         if not self._checkpoint.exists():
-            self._keep_records(0)
             return None
         loop, meta = checkpoint.load(self._checkpoint, like)
-        if meta["run"] != self.config().digest():
+        if meta.get("run") != self.config().digest():
             raise SurveyorError(
                 f"The checkpoint in '{self.path}' was written with other hyperparameters than its "
                 "config.json now has; a run keeps those that it was started with."
             )
-        self._keep_records(meta["records"])
+        written = len(self._lines())
+        if written < meta["records"]:
+            raise SurveyorError(
+                f"'{self._metrics}' has {written} records where the checkpoint knows of "
+                f"{meta['records']}; it was changed or damaged."
+            )
         return loop, meta["records"], meta["seconds"]
+
+    def keep_records(self, count: int) -> None:
+        """Before training goes on: cut off the records written after the checkpoint; they will
+        come again."""
+        lines = self._lines()[:count]
+        checkpoint.write_atomically(self._metrics, b"".join(line + b"\n" for line in lines))
 
     def finish(self, result: Record) -> None:
         """Write the outcome; from now on the run counts as ended."""
@@ -122,15 +132,6 @@ class RunFolder:
 
     def _lines(self) -> list[bytes]:
         return self._metrics.read_bytes().splitlines() if self._metrics.exists() else []
-
-    def _keep_records(self, count: int) -> None:
-        lines = self._lines()
-        if len(lines) < count:
-            raise SurveyorError(
-                f"'{self._metrics}' has {len(lines)} records where the checkpoint knows of {count};"
-                " it was changed or damaged."
-            )
-        checkpoint.write_atomically(self._metrics, b"".join(line + b"\n" for line in lines[:count]))
 
 
 def _pretty(content: Record) -> bytes:

@@ -37,7 +37,9 @@ def train_all(configs: list[Config], out: Path, progress: Progress) -> list[Reco
     listener = threading.Thread(target=_listen, args=(queue, progress), daemon=True)
     listener.start()
     workers = min(len(configs), len(os.sched_getaffinity(0)))
-    before = signal.signal(signal.SIGINT, lambda *_: stop.set())
+    # Workers are started deaf to Ctrl-C, which reaches the whole process group; this process alone
+    # listens, and tells them.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     before_term = signal.signal(signal.SIGTERM, lambda *_: stop.set())
     try:
         with ProcessPoolExecutor(workers, context, _prepare, (queue, stop)) as pool:
@@ -45,6 +47,7 @@ def train_all(configs: list[Config], out: Path, progress: Progress) -> list[Reco
                 pool.submit(_work, number, config, out): number
                 for number, config in enumerate(configs)
             }
+            signal.signal(signal.SIGINT, lambda *_: stop.set())
             results = _gather(futures)
     finally:
         signal.signal(signal.SIGINT, before)
@@ -84,7 +87,7 @@ def _listen(queue: "Queue[Any]", progress: Progress) -> None:
 
 
 def _prepare(queue: "Queue[Any]", stop: Event) -> None:
-    """Runs once in every worker; the parent alone listens to Ctrl-C."""
+    """Runs once in every worker."""
     global _queue, _stop
     _queue, _stop = queue, stop
     signal.signal(signal.SIGINT, signal.SIG_IGN)

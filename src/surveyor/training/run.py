@@ -16,6 +16,7 @@ import numpy as np
 from surveyor import envs
 from surveyor.agents.base import Agent, argmax
 from surveyor.envs.base import Environment, Params
+from surveyor.errors import SurveyorError
 from surveyor.training import compiled
 from surveyor.training.config import Config
 from surveyor.training.folder import Record, RunFolder
@@ -115,6 +116,8 @@ class Run:
         params, key = self.env[1], compiled.run_keys(config.seed)[1]
         program = _program(config.agent, config.env, config.stop_when_solved)
         intervals, due = 1, time.monotonic() + CHECKPOINT_SECONDS
+        if self.folder is not None:
+            self.folder.keep_records(len(self.metrics))
         while not self.finished:
             began = time.perf_counter()
             self.loop, records, done = jax.block_until_ready(
@@ -162,21 +165,31 @@ class Run:
         posterior sample, which is the returned state: pass it back in to keep to it, and a new
         one is drawn where there is none or where an episode starts.
         """
-        obs = jnp.asarray(observation, jnp.int32)
+        obs = self._checked(observation)
+        rng = np.random.default_rng(0 if deterministic else None)
         if deterministic:
             index = self.agent.greedy(self.loop.agent)
         elif state is None or (episode_start is not None and np.any(episode_start)):
-            seed = int(np.random.default_rng().integers(2**31))
-            index = state = self.agent.sample(self.loop.agent, jax.random.key(seed))
+            key = jax.random.key(int(rng.integers(2**31)))
+            index = state = self.agent.sample(self.loop.agent, key)
         else:
             index = state
-        actions = _actions(self.agent, self.loop.agent, index, obs)
+        ties = rng.random((obs.size, self.env[0].spec.num_actions), np.float32)
+        actions = _actions(self.agent, self.loop.agent, index, obs, ties)
         return np.asarray(actions, np.int64), state
 
     def q_posterior(self, observation: Any) -> QPosterior:
         """Mean and joint covariance of Q over these observations and all actions."""
-        obs = jnp.atleast_1d(jnp.asarray(observation, jnp.int32))
+        obs = jnp.atleast_1d(self._checked(observation))
         return self.agent.q_posterior(self.loop.agent, obs)
+
+    def _checked(self, observation: Any) -> jax.Array:
+        obs, states = np.asarray(observation), self.env[0].spec.num_states
+        if not np.issubdtype(obs.dtype, np.integer) or np.any((obs < 0) | (obs >= states)):
+            raise SurveyorError(
+                f"Observations of {self.config.env} are whole numbers from 0 to {states - 1}."
+            )
+        return jnp.asarray(obs, jnp.int32)
 
 
 def _start(config: Config) -> compiled.Loop:
@@ -193,9 +206,9 @@ def _program(agent: Agent, env_name: str, stop_when_solved: bool) -> Callable[..
 
 
 @eqx.filter_jit
-def _actions(agent: Agent, state: Any, index: Any, obs: jax.Array) -> jax.Array:
+def _actions(agent: Agent, state: Any, index: Any, obs: jax.Array, ties: Any) -> jax.Array:
     q = agent.q(state, index, obs.reshape(-1))
-    return jax.vmap(lambda q: argmax(q, jnp.zeros_like(q)))(q).reshape(obs.shape)
+    return jax.vmap(argmax)(q, ties).reshape(obs.shape)
 
 
 def _to_records(intervals: compiled.Interval, count: int) -> list[Record]:
