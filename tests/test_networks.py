@@ -37,7 +37,7 @@ def test_one_layer_by_hand():
 @pytest.mark.parametrize("layers", ["one", "two"])
 def test_normalised_features_are_non_negative_unit_vectors(layers):
     net = network(layers=layers, normalise=True)
-    hidden, _, shared = net.init(EnvSpec(50, 2), jax.random.key(0))
+    hidden, _, shared = net.init(EnvSpec(50, 2, 10), jax.random.key(0))
     action = jnp.arange(50) % 2
     phi = net.phi(hidden, action, shared)
     assert np.all(np.asarray(phi) >= 0)
@@ -46,14 +46,14 @@ def test_normalised_features_are_non_negative_unit_vectors(layers):
 
 def test_psi_starts_at_its_initial_value_everywhere_without_novelty():
     net = network(psi_init=0.7)
-    _, psi, shared = net.init(EnvSpec(3, 2), jax.random.key(0))
+    _, psi, shared = net.init(EnvSpec(3, 2, 10), jax.random.key(0))
     np.testing.assert_allclose(net.psi(psi), np.full((3, 2, 4), 0.7))
     np.testing.assert_array_equal(shared.w, np.zeros(4))
 
 
 def test_novelty_features_are_those_that_phi_never_has():
     net = network(novelty=3)
-    hidden, psi, shared = net.init(EnvSpec(5, 2), jax.random.key(0))
+    hidden, psi, shared = net.init(EnvSpec(5, 2, 10), jax.random.key(0))
     np.testing.assert_allclose(net.psi(psi)[2, 1], [1, 1, 1, 0])
     phi = net.pad(net.phi(hidden, jnp.zeros(5, jnp.int32), shared))
     np.testing.assert_array_equal(phi[:, :3], np.zeros((5, 3)))

@@ -15,6 +15,7 @@ from tyro.conf import Positional, arg
 from surveyor import agents, envs, plots
 from surveyor.agents.base import Agent
 from surveyor.errors import SurveyorError, unknown
+from surveyor.experiments.command import paper
 from surveyor.training import api, parallel
 from surveyor.training.evaluate import evaluate as evaluate_run
 from surveyor.training.folder import Record, RunFolder
@@ -28,6 +29,7 @@ surveyor: deep exploration for reinforcement learning
   surveyor resume RUN      go on with a run that was stopped or killed
   surveyor evaluate RUN    play episodes with what a run has learnt
   surveyor list WHAT       agents, envs or presets
+  surveyor paper RESULT    reproduce a figure, a table or the propositions of the paper
 
 surveyor COMMAND --help says more about each."""
 
@@ -201,6 +203,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "resume": resume,
     "evaluate": evaluate,
     "list": list_names,
+    "paper": paper,
 }
 
 

@@ -1,9 +1,11 @@
-"""Per-example losses, with the paper's equation numbers; `jax.vmap` makes batches of them."""
+"""Targets, and per-example losses with the paper's equation numbers, to be `jax.vmap`ped."""
 
 from typing import Literal
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+from surveyor.types import Transition
 
 Penalty = Literal["squared", "smooth_l1"]
 """How an error counts: squared (paper) or smooth-L1 (released code)."""
@@ -18,6 +20,14 @@ def penalty(error: Float[Array, "*n"], kind: Penalty) -> Float[Array, "*n"]:
     size = jnp.abs(error)
     inside = jnp.minimum(size, 1.0)
     return inside * (size - 0.5 * inside)
+
+
+def td_target(
+    batch: Transition, discount: float, next_value: Float[Array, "b g"]
+) -> Float[Array, "b g"]:
+    """r + γ V(s'), for one or several values of s'; only r where the episode has ended."""
+    alive = discount * (1.0 - batch.terminated)
+    return batch.reward[:, None] + alive[:, None] * next_value
 
 
 def successor_loss(

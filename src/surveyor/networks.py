@@ -36,8 +36,8 @@ class TabularNetwork(eqx.Module):
     - one layer (paper): φ(s, a) = ReLU(U_s + V_a), from one-hot state and action vectors;
     - two layers (released code): φ(s, a) = ReLU(V_aᵀ ReLU(U_s + b) + c_a).
 
-    The first `novelty` features are ones that φ never has: ψ starts at `psi_init` there and at
-    zero in the others. Without them ψ starts at `psi_init` everywhere.
+    The first `novelty` features are ones that no state has of its own: ψ starts at `psi_init` there
+    and at zero in the others. Without them ψ starts at `psi_init` everywhere.
     """
 
     features: int
@@ -75,7 +75,7 @@ class TabularNetwork(eqx.Module):
     def phi(
         self, hidden: Float[Array, "b d"], action: Int[Array, " b"], shared: Shared
     ) -> Float[Array, "b m"]:
-        """φ̂(s, a), without the features that it never has, from rows of U."""
+        """φ̂(s, a), without the novelty features, from rows of U."""
         taken = jax.nn.one_hot(action, self.actions)[:, :, None]
         if self.layers == "two":
             a, d, m = shared.action.shape
@@ -89,10 +89,10 @@ class TabularNetwork(eqx.Module):
             phi = phi * jax.lax.rsqrt(jnp.sum(phi**2, axis=-1, keepdims=True) + 1e-12)
         return phi
 
-    def pad(self, seen: Float[Array, "*b m"]) -> Float[Array, "*b d"]:
-        """φ or ŵ among all features: zero in those that have never been seen."""
+    def pad(self, seen: Float[Array, "*b m"], novelty: float = 0.0) -> Float[Array, "*b d"]:
+        """φ or ŵ among all features, with this value in the novelty features."""
         widths = [(0, 0)] * (seen.ndim - 1) + [(self.novelty, 0)]
-        return jnp.pad(seen, widths)
+        return jnp.pad(seen, widths, constant_values=novelty)
 
 
 @jax.custom_vjp

@@ -16,6 +16,8 @@ with S(t) = Σ_{j≥1} ρʲ c(t+j), which is tabulated. The only approximation i
 ε itself.
 """
 
+import functools
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -27,9 +29,9 @@ TABULATED = 1 << 14  # beyond this many steps c(t) is 1 to within float32
 class Rows(eqx.Module):
     """Some rows of a table, with every owed step paid."""
 
-    value: Float[Array, "b width"]
-    m: Float[Array, "b width"]
-    v: Float[Array, "b width"]
+    value: Float[Array, "*b width"]
+    m: Float[Array, "*b width"]
+    v: Float[Array, "*b width"]
 
 
 class Table(eqx.Module):
@@ -56,37 +58,42 @@ class RowAdam(eqx.Module):
     b2: float = 0.999
     eps: float = 1e-8
 
-    def fetch(self, table: Table, ids: Int[Array, " b"], step: Int[Array, ""]) -> Rows:
+    def fetch(self, table: Table, ids: Int[Array, "*b"], step: Int[Array, "*#step"]) -> Rows:
         """Rows as dense Adam would have them after `step` steps in all."""
         row = table.packed[ids]
-        value, m, v = jnp.split(row[:, :-1], 3, axis=1)
-        start = row[:, -1]
+        value, m, v = jnp.split(row[..., :-1], 3, axis=-1)
+        start = row[..., -1]
         missed = step - start
         drift = self._tail(start) - self._rho**missed * self._tail(step)
         eps = self.eps * jnp.sqrt(1 - self.b2 ** (start + 1))
-        value = value - self.learning_rate * drift[:, None] * m / (jnp.sqrt(v) + eps[:, None])
-        return Rows(value, m * (self.b1**missed)[:, None], v * (self.b2**missed)[:, None])
+        value = value - self.learning_rate * drift[..., None] * m / (jnp.sqrt(v) + eps[..., None])
+        return Rows(value, m * (self.b1**missed)[..., None], v * (self.b2**missed)[..., None])
 
     def update(
         self,
         table: Table,
-        ids: Int[Array, " b"],
+        ids: Int[Array, "*ids"],
         rows: Rows,
-        gradient: Float[Array, "b width"],
-        step: Int[Array, ""],
+        gradient: Float[Array, "*ids width"],
+        step: Int[Array, "*#step"],
     ) -> Table:
-        """Take step number `step + 1` on the fetched rows; gradients of equal ids add up."""
-        b = ids.size
-        first = jnp.min(jnp.where(ids[:, None] == ids[None], jnp.arange(b), b), axis=1)
+        """Take step number `step + 1` on the fetched rows; gradients of equal ids add up.
+
+        Where ids come in groups, two groups are equal or have no row in common.
+        """
+        b = len(ids)
+        group = ids.reshape(b, -1)[:, 0]
+        first = jnp.min(jnp.where(group[:, None] == group[None], jnp.arange(b), b), axis=1)
         gradient = jnp.zeros_like(gradient).at[first].add(gradient)
         m = self.b1 * rows.m + (1 - self.b1) * gradient
         v = self.b2 * rows.v + (1 - self.b2) * gradient**2
-        t = step + 1.0
+        t = jnp.broadcast_to(step + 1.0, ids.shape)[..., None]
         m_hat, v_hat = m / (1 - self.b1**t), v / (1 - self.b2**t)
         value = rows.value - self.learning_rate * m_hat / (jnp.sqrt(v_hat) + self.eps)
-        row = jnp.concatenate([value, m, v, jnp.full((b, 1), t)], axis=1)
+        row = jnp.concatenate([value, m, v, t], axis=-1)
         # Only the first of equal ids holds the whole gradient; the others are dropped.
-        where = jnp.where(first == jnp.arange(b), ids, len(table.packed))
+        whole = (first == jnp.arange(b)).reshape(b, *[1] * (ids.ndim - 1))
+        where = jnp.where(whole, ids, len(table.packed))
         return Table(table.packed.at[where].set(row, mode="drop"))
 
     @property
@@ -94,11 +101,19 @@ class RowAdam(eqx.Module):
         return self.b1 / self.b2**0.5
 
     def _tail(self, t: Real[Array, "*n"]) -> Float[Array, "*n"]:
-        """S(t) = Σ_{j≥1} ρʲ c(t+j), from the recursion S(t) = ρ (c(t+1) + S(t+1))."""
-        steps = np.arange(1, TABULATED + 1, dtype=np.float64)
-        correction = np.sqrt(1 - self.b2**steps) / (1 - self.b1**steps)
-        tail = np.empty(TABULATED)
-        tail[-1] = self._rho / (1 - self._rho)
-        for i in range(TABULATED - 1, 0, -1):
-            tail[i - 1] = self._rho * (correction[i - 1] + tail[i])
-        return jnp.asarray(tail, jnp.float32)[jnp.minimum(t, TABULATED - 1).astype(jnp.int32)]
+        """S(t) = Σ_{j≥1} ρʲ c(t+j)."""
+        tail = jnp.asarray(_tails(self.b1, self.b2))
+        return tail[jnp.minimum(t, TABULATED - 1).astype(jnp.int32)]
+
+
+@functools.cache
+def _tails(b1: float, b2: float) -> np.ndarray:
+    """S(t) for t = 0, 1, …, from the recursion S(t) = ρ (c(t+1) + S(t+1))."""
+    steps = np.arange(1, TABULATED + 1, dtype=np.float64)
+    correction = np.sqrt(1 - b2**steps) / (1 - b1**steps)
+    rho = b1 / b2**0.5
+    tail = np.empty(TABULATED)
+    tail[-1] = rho / (1 - rho)
+    for i in range(TABULATED - 1, 0, -1):
+        tail[i - 1] = rho * (correction[i - 1] + tail[i])
+    return tail.astype(np.float32)

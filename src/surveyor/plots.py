@@ -11,8 +11,13 @@ from surveyor.training.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from surveyor.experiments.checks import Check
+    from surveyor.experiments.studies import Outcome
 
 BLUE, ORANGE, GREY = "#1f5fa8", "#e07b1a", "#8a8a8a"
+RED, GREEN = "#c0392b", "#2e8b57"
 
 
 def require_matplotlib() -> None:
@@ -35,6 +40,127 @@ def learning(run: Run, path: str | Path) -> Path:
         axes.spines[["top", "right"]].set_visible(False)
     above.legend(loc="lower right", frameon=False)
     figure.suptitle(f"{run.config.env}, {type(run.agent).__name__}, seed {run.config.seed}")
+    return _save(figure, path)
+
+
+def figure2(outcomes: list["Outcome"], order: list[str], path: Path) -> Path:
+    """Median episodes to learn the tree, a column for each algorithm; below, at what cost."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(2.3 * len(order) + 0.6, 5.6), layout="constrained")
+    grid = figure.subplots(2, len(order), sharey="row", sharex="col", squeeze=False)
+    budget = max(outcome.budget for outcome in outcomes)
+    for column, name in enumerate(order):
+        above, below = grid[:, column]
+        mine = sorted((o for o in outcomes if o.algorithm == name), key=lambda o: o.size)
+        sizes = [o.size for o in mine]
+        above.scatter(
+            sizes,
+            [budget if o.median is None else o.median for o in mine],
+            color=[_success_colour(o) for o in mine],
+            s=22,
+            zorder=3,
+        )
+        line = np.linspace(1, max(sizes) + 1, 300)
+        uniform = np.log(2) * 2.0 ** np.minimum(line, 60)
+        above.plot(line, uniform, color=GREY, ls="--", lw=1)
+        above.set_ylim(5, 1.6 * budget)
+        above.set_yscale("log")
+        above.set_title(name, fontsize=10)
+        below.plot(sizes, [o.mean("seconds") for o in mine], "o-", color=GREY, ms=4, lw=1)
+        below.set_yscale("log")
+        below.set_xlabel("tree size L")
+    grid[0, 0].set_ylabel("median episodes to learn")
+    grid[1, 0].set_ylabel("seconds of training a run")
+    marks = {"all seeds": BLUE, "some": ORANGE, "none": RED}
+    for label, colour in marks.items():
+        grid[0, -1].scatter([], [], color=colour, s=22, label=label)
+    grid[0, -1].plot([], [], color=GREY, ls="--", lw=1, label="uniform")
+    grid[0, -1].legend(fontsize=8, frameon=False, loc="lower right")
+    for axes in grid.flat:
+        axes.spines[["top", "right"]].set_visible(False)
+    return _save(figure, path)
+
+
+def figure3(
+    outcomes: list["Outcome"], slopes: dict[str, tuple[float, float] | None], path: Path
+) -> Path:
+    """Learning time against the chain's size, in log-log, with fitted and published lines."""
+    from matplotlib.figure import Figure
+
+    from surveyor.experiments import fig3
+
+    figure = Figure(figsize=(7.5, 5), layout="constrained")
+    axes = figure.subplots()
+    sizes = np.array(sorted({o.size for o in outcomes}), float)
+    for (name, fit), colour in zip(slopes.items(), (BLUE, GREEN, ORANGE), strict=True):
+        mine = [o for o in outcomes if o.algorithm == name]
+        for o in mine:
+            times = [run["solved_at"] for run in o.runs if run["solved_at"] is not None]
+            axes.scatter([o.size] * len(times), times, color=colour, s=8, alpha=0.4, linewidths=0)
+        x, y = fig3.medians(outcomes, name)
+        label = name if fit is None else f"{name}: slope {fit[0]:.2f}"
+        axes.plot(x, y, "o", color=colour, label=label)
+        if fit is not None:
+            axes.plot(x, 10 ** fit[1] * x ** fit[0], color=colour, lw=1)
+    axes.plot(sizes, fig3.paper_line(sizes), color=GREY, ls="--", label="paper, SU: slope 2.5")
+    x, y = fig3.medians(outcomes, "Bootstrap+Prior")
+    if len(x):
+        cubic = y[0] * (sizes / x[0]) ** fig3.BOOTSTRAP_SLOPE
+        label = "slope 3.0, published for Bootstrap+Prior"
+        axes.plot(sizes, cubic, color=ORANGE, ls=":", label=label)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    ticks = [size for size in sizes if size in (10, 20, 40, 80, 160, 240)]
+    axes.set_xticks(ticks, [f"{size:g}" for size in ticks])
+    axes.minorticks_off()
+    axes.set_xlabel("chain size L")
+    axes.set_ylabel("learning time T (episodes)")
+    axes.legend(frameon=False, fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+    return _save(figure, path)
+
+
+def propositions(checks: list["Check"], path: Path) -> Path:
+    """Every prediction as a point: measured against predicted, with intervals."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 3.6), layout="constrained")
+    groups = {
+        "1: P(all UP) ≤ 2^-L": [c for c in checks if c.proposition == "1"],
+        "2: P(action), Gumbel = model": [
+            c for c in checks if c.proposition == "2" and c.relation == "="
+        ],
+        "3: P(not UP) ≤ ε_N": [c for c in checks if c.proposition == "3"],
+        "4, 5: median episodes ≤ bound": [c for c in checks if c.proposition in ("4", "5")],
+    }
+    for axes, (title, group) in zip(figure.subplots(1, len(groups)), groups.items(), strict=True):
+        shown = [c for c in group if c.measured > 0 and np.isfinite(c.predicted)]
+        x, y = [c.predicted for c in shown], [c.measured for c in shown]
+        errors = [
+            [c.measured - c.low for c in shown],
+            [min(c.high, 1e9) - c.measured for c in shown],
+        ]
+        axes.errorbar(x, y, yerr=errors, fmt="o", ms=4, color=BLUE, ecolor=GREY, lw=1)
+        low, high = min(x + y) / 1.5, max(x + y) * 1.5
+        axes.plot([low, high], [low, high], color=GREY, ls="--", lw=1)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_title(title, fontsize=10)
+        axes.set_xlabel("predicted")
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.axes[0].set_ylabel("measured")
+    return _save(figure, path)
+
+
+def _success_colour(outcome: "Outcome") -> str:
+    """As in the paper's caption: blue if all seeds succeeded, orange if some, red if none."""
+    if outcome.solved == len(outcome.runs):
+        return BLUE
+    return ORANGE if outcome.solved else RED
+
+
+def _save(figure: "Figure", path: str | Path) -> Path:
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

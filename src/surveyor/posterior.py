@@ -16,7 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 FLOOR = 1e-8
 """How small a diagonal of R may be next to its column: what float32 cannot tell from zero."""
@@ -100,6 +100,50 @@ class Posterior(eqx.Module):
     def _whiten(self, features: Float[Array, "*n d"]) -> Float[Array, "d rows"]:
         """R⁻ᵀφ, one column a row, so that ΦΣ_wΦᵀ is a Gram matrix and never indefinite."""
         return solve_triangular(self.R, features.reshape(-1, self.z.size).T, trans=1)
+
+
+class ActionPosteriors(eqx.Module):
+    """One independent posterior for each action, over weights of features φ(s) (BDQN, UBE)."""
+
+    each: Posterior
+    """All of them, along the first axis of every array."""
+
+    @classmethod
+    def prior(
+        cls, actions: int, d: int, theta: float, beta: float, zeta: float = 1.0
+    ) -> "ActionPosteriors":
+        """N(0, θI) for every action."""
+        one = Posterior.prior(d, theta, beta, zeta)
+        return cls(jax.tree.map(lambda x: jnp.broadcast_to(x, (actions, *x.shape)), one))
+
+    def update(
+        self,
+        features: Float[Array, "n d"],
+        action: Int[Array, " n"],
+        mask: Bool[Array, " n"],
+    ) -> "ActionPosteriors":
+        """Condition the covariance of each action's weights on the rows in which it was taken."""
+        taken = action == jnp.arange(len(self.each.R))[:, None]
+        update = jax.vmap(lambda one, taken: one.update(features, None, mask & taken))
+        return ActionPosteriors(update(self.each, taken))
+
+    def sample(
+        self, key: Key[Array, ""], mean: Float[Array, "actions d"]
+    ) -> Float[Array, "actions d"]:
+        """w_a ~ N(mean_a, Σ_a), independently for each action."""
+        draw = jax.vmap(lambda one, key, mean: one.sample(key, (), mean))
+        return draw(self.each, jax.random.split(key, len(mean)), mean)
+
+    def variance(self, features: Float[Array, "*n d"]) -> Float[Array, "*n actions"]:
+        """φᵀΣ_aφ of each row, under every action."""
+        return jax.vmap(lambda one: one.variance(features), out_axes=-1)(self.each)
+
+    def joint_covariance(self, features: Float[Array, "n d"]) -> Float[Array, "pairs pairs"]:
+        """Of ⟨φ(s), w_a⟩ at all rows and actions; zero between different actions."""
+        blocks = jax.vmap(lambda one: one.joint_covariance(features))(self.each)
+        actions, n = blocks.shape[:2]
+        joint = jnp.einsum("aij,ab->iajb", blocks, jnp.eye(actions))
+        return joint.reshape(n * actions, n * actions)
 
 
 def _away_from_singular(R: Float[Array, "d d"], floor: float) -> Float[Array, "d d"]:

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, Key
 
-from surveyor.types import Transition
+from surveyor.types import Batch, Transition
 
 
 class Replay(eqx.Module):
@@ -42,10 +42,14 @@ class Replay(eqx.Module):
         )
         return Replay(storage, self.written + count, count)
 
-    def sample(self, key: Key[Array, ""], size: int, recent: int = 0) -> Transition:
+    def sample(self, key: Key[Array, ""], size: int, recent: int = 0) -> Batch:
         """`size` transitions, uniformly and with replacement, `recent` of them from the newest."""
         u = jax.random.uniform(key, (size,))
         stored = jnp.minimum(self.written, self.capacity)
         newest = (self.written - 1 - (u * self.newest).astype(jnp.int32)) % self.capacity
         index = jnp.where(jnp.arange(size) < recent, newest, (u * stored).astype(jnp.int32))
-        return jax.tree.map(lambda ring: ring[index], self.storage)
+        drawn = jax.tree.map(lambda ring: ring[index], self.storage)
+        number = self.written - 1 - (self.written - 1 - index) % self.capacity
+        return Batch(
+            drawn.obs, drawn.action, drawn.reward, drawn.next_obs, drawn.terminated, number
+        )

@@ -11,6 +11,8 @@ class EnvSpec(eqx.Module):
     """Size of a `Discrete` observation space."""
     num_actions: int = eqx.field(static=True)
     """Size of the discrete action space."""
+    horizon: int = eqx.field(static=True)
+    """The largest number of steps in an episode."""
 
 
 class Transition(eqx.Module):
@@ -25,6 +27,13 @@ class Transition(eqx.Module):
     reward: Float[Array, "*batch"]
     next_obs: Shaped[Array, "*batch"]
     terminated: Bool[Array, "*batch"]
+
+
+class Batch(Transition):
+    """Transitions drawn from the replay."""
+
+    number: Int[Array, "*batch"]
+    """Which transition since the beginning of the run each of them is."""
 
 
 class QPosterior(eqx.Module):

@@ -9,9 +9,11 @@ import pytest
 
 from surveyor import agents
 from surveyor.agents.base import argmax
-from surveyor.types import EnvSpec, Transition
+from surveyor.types import Batch, EnvSpec
 
-SPEC = EnvSpec(num_states=12, num_actions=3)
+NO_BELIEF = (agents.DQN, agents.Uniform)
+"""Agents whose index is not drawn at random."""
+SPEC = EnvSpec(num_states=12, num_actions=3, horizon=12)
 
 
 @pytest.fixture(params=sorted(agents.REGISTRY))
@@ -22,12 +24,13 @@ def agent(request):
 def batch(n, seed=0):
     rng = np.random.default_rng(seed)
     obs, action = rng.integers(0, 12, n), rng.integers(0, 3, n)
-    return Transition(
+    return Batch(
         jnp.asarray(obs, jnp.int32),
         jnp.asarray(action, jnp.int32),
         jnp.asarray(rng.standard_normal(n), jnp.float32),
         jnp.asarray((obs + 1) % 12, jnp.int32),
         jnp.asarray(obs == 11),
+        jnp.arange(n),
     )
 
 
@@ -58,19 +61,20 @@ def test_the_five_verbs_compile_and_keep_the_state_s_shape(agent):
 def test_same_key_same_result_and_other_key_other_sample(agent):
     first = agent.init(SPEC, jax.random.key(0))
     assert same(first, agent.init(SPEC, jax.random.key(0)))
-    assert same(agent.sample(first, jax.random.key(1)), agent.sample(first, jax.random.key(1)))
-    if jax.tree.leaves(agent.sample(first, jax.random.key(1))):
-        other = agent.sample(first, jax.random.key(2))
-        assert not same(agent.sample(first, jax.random.key(1)), other)
+    sample = jax.jit(agent.sample)
+    assert same(sample(first, jax.random.key(1)), sample(first, jax.random.key(1)))
+    if not isinstance(agent, NO_BELIEF):
+        others = [sample(first, jax.random.key(i)) for i in range(2, 8)]
+        assert not all(same(sample(first, jax.random.key(1)), other) for other in others)
 
 
 def test_nothing_valid_to_observe_changes_nothing(agent):
     state = agent.init(SPEC, jax.random.key(0))
-    after = agent.observe(state, batch(4), jnp.zeros(4, bool))
+    after = jax.jit(agent.observe)(state, batch(4), jnp.zeros(4, bool))
     index = agent.greedy(state)
     for before, now in zip(
-        jax.tree.leaves(agent.q_posterior(state, jnp.arange(3))),
-        jax.tree.leaves(agent.q_posterior(after, jnp.arange(3))),
+        jax.tree.leaves(jax.jit(agent.q_posterior)(state, jnp.arange(3))),
+        jax.tree.leaves(jax.jit(agent.q_posterior)(after, jnp.arange(3))),
         strict=True,
     ):
         np.testing.assert_allclose(before, now, rtol=1e-5, atol=1e-6)
@@ -80,11 +84,13 @@ def test_nothing_valid_to_observe_changes_nothing(agent):
 
 
 def test_the_q_posterior_is_the_distribution_of_sampled_q(agent):
-    state = agent.observe(agent.init(SPEC, jax.random.key(0)), batch(50), jnp.ones(50, bool))
+    state = agent.init(SPEC, jax.random.key(0))
+    state = jax.jit(agent.observe)(state, batch(50), jnp.ones(50, bool))
+    learn = jax.jit(agent.learn)
     for i in range(20):
-        state, _ = agent.learn(state, batch(agent.batch_size, i), jax.random.key(i))
+        state, _ = learn(state, batch(agent.batch_size, i), jax.random.key(i))
     obs = jnp.array([0, 5, 11])
-    belief = agent.q_posterior(state, obs)
+    belief = jax.jit(agent.q_posterior)(state, obs)
     assert belief.mean.shape == (3, 3)
     assert belief.covariance.shape == (9, 9)
     draw = jax.vmap(lambda k: agent.q(state, agent.sample(state, k), obs).reshape(-1))

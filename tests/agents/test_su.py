@@ -11,7 +11,7 @@ import pytest
 from surveyor import SU, SurveyorError
 from surveyor.types import EnvSpec, Transition
 
-SPEC = EnvSpec(num_states=4, num_actions=2)
+SPEC = EnvSpec(num_states=4, num_actions=2, horizon=4)
 SMALL = SU(features=3, novelty=0, batch_size=2, recent=0, gradient_steps=1)
 
 
@@ -140,7 +140,7 @@ def test_options_change_what_they_say(state):
         ({"features": 0}, "features must be at least 1, not 0."),
         ({"novelty": 20}, "novelty must be from 0 to features - 1 = 19, not 20."),
         ({"recent": 101}, "recent must be from 0 to batch_size = 100, not 101."),
-        ({"gradient_steps": -1}, "gradient_steps cannot be negative (-1)."),
+        ({"gradient_steps": -1}, "gradient_steps must be at least 0, not -1."),
     ],
 )
 def test_bad_hyperparameters_are_refused_in_one_sentence(options, sentence):

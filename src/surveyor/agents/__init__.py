@@ -4,19 +4,36 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from surveyor.agents.base import Agent
+from surveyor.agents.bdqn import BDQN
+from surveyor.agents.bootdqn import BootDQN
+from surveyor.agents.dqn import DQN
+from surveyor.agents.ideal import IdealSU
+from surveyor.agents.psrl import PSRL
 from surveyor.agents.su import SU
+from surveyor.agents.ube import UBE
 from surveyor.agents.uniform import Uniform
 from surveyor.errors import SurveyorError, unknown
 
 REGISTRY: dict[str, type[Agent]] = {
     "su": SU,
+    "ideal-su": IdealSU,
+    "bootdqn": BootDQN,
+    "ube": UBE,
+    "bdqn": BDQN,
+    "dqn": DQN,
+    "psrl": PSRL,
     "uniform": Uniform,
 }
+
+DETERMINISTIC = ("Tree", "TiedTree", "Chain")
 
 PRESETS: dict[tuple[str, str], Callable[[], Agent]] = {
     ("su", "Tree"): SU.tree,
     ("su", "TiedTree"): SU.tree,
     ("su", "Chain"): SU.chain,
+    ("bootdqn", "Chain"): BootDQN.chain,
+    **{("psrl", family): PSRL.deterministic for family in DETERMINISTIC},
+    **{("ideal-su", family): IdealSU.deterministic for family in DETERMINISTIC},
 }
 """Which preset an agent takes on an environment family, where its defaults are not meant."""
 

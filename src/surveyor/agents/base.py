@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree, Shaped
 
-from surveyor.errors import SurveyorError
-from surveyor.types import EnvSpec, Metrics, QPosterior, State, Transition
+from surveyor.agents import check
+from surveyor.types import Batch, EnvSpec, Metrics, QPosterior, State, Transition
 
 
 class Agent(eqx.Module):
@@ -22,6 +22,15 @@ class Agent(eqx.Module):
     recent: eqx.AbstractVar[int]
     replay_capacity: eqx.AbstractVar[int]
     gradient_steps: eqx.AbstractVar[int]
+
+    def __check_init__(self):
+        check.choices(self)
+        check.at_least(self, 1, "batch_size", "replay_capacity")
+        check.at_least(self, 0, "gradient_steps")
+        check.that(
+            0 <= self.recent <= self.batch_size,
+            f"recent must be from 0 to batch_size = {self.batch_size}, not {self.recent}.",
+        )
 
     @abc.abstractmethod
     def init(self, spec: EnvSpec, key: Key[Array, ""]) -> State:
@@ -46,8 +55,14 @@ class Agent(eqx.Module):
         """Take in new transitions in closed form (a posterior, counts); only where `mask`."""
 
     @abc.abstractmethod
-    def learn(self, state: State, batch: Transition, key: Key[Array, ""]) -> tuple[State, Metrics]:
+    def learn(self, state: State, batch: Batch, key: Key[Array, ""]) -> tuple[State, Metrics]:
         """One gradient step on a batch from the replay."""
+
+    def act(
+        self, state: State, index: PyTree, obs: Shaped[Array, ""], u: Float[Array, " actions"]
+    ) -> Int[Array, ""]:
+        """The action in one state, given uniform random numbers: greedy on the index."""
+        return argmax(self.q(state, index, obs), u)
 
     def q_posterior(
         self, state: State, obs: Shaped[Array, " n"], key: Key[Array, ""] | None = None
@@ -66,9 +81,3 @@ class Agent(eqx.Module):
 def argmax(q: Float[Array, " actions"], u: Float[Array, " actions"]) -> Int[Array, ""]:
     """The best action; among equals the one with the largest u, so each with the same chance."""
     return jnp.argmax(jnp.where(q == jnp.max(q), u, -1.0))
-
-
-def require(holds: bool, sentence: str) -> None:
-    """Refuse a hyperparameter, in one sentence."""
-    if not holds:
-        raise SurveyorError(sentence)

@@ -1,8 +1,7 @@
 """Successor Uncertainties, algorithm 1 of Janz, Hron et al. (2019), https://arxiv.org/abs/1810.06530."""
 
-import dataclasses
 from functools import partial
-from typing import Literal, get_args
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -10,7 +9,8 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from surveyor.agents.base import Agent, require
+from surveyor.agents import check
+from surveyor.agents.base import Agent
 from surveyor.losses import Penalty, Reduction, q_loss, reward_loss, successor_loss
 from surveyor.networks import Layers, Shared, TabularNetwork
 from surveyor.optim import RowAdam, Table
@@ -54,9 +54,13 @@ class SU(Agent):
     features: int = 20
     """d, the number of features."""
     novelty: int = 10
-    """Ours: how many of the features are ones that φ never has. ψ starts at psi-init in these and
-    at zero in the others, so that an unseen action has mean Q zero, as under the prior, and keeps
+    """Ours: how many of the features no state has of its own. ψ starts at psi-init in these and at
+    zero in the others, so that an unseen action has mean Q zero, as under the prior, and keeps
     the prior's variance. With 0, as in both sources, ψ starts at psi-init everywhere."""
+    novelty_step: float = 0.0
+    """Ours: what φ has in each novelty feature after all, the same at every step. Above 0, ψ also
+    grows with the steps that lie ahead, so that a long known way is preferred to an untried end:
+    right where most untried actions end the episode (tree), wrong where none does (chain)."""
     layers: Layers = "two"
     """Layers of the φ network: one (paper) or two (released code)."""
     normalise: bool = False
@@ -101,45 +105,26 @@ class SU(Agent):
     """Gradient steps after every episode: 10 on the tree, 40 on the chain (tables 2 and 3)."""
 
     def __check_init__(self):
-        for name in ("theta", "beta", "learning_rate", "policy_scale", "q_weight"):
-            value = getattr(self, name)
-            require(0 < value < float("inf"), f"{name} must be a positive number, not {value:g}.")
-            require(1e-30 < value < 1e30, f"{name} must be between 1e-30 and 1e30, not {value:g}.")
-        for name in ("zeta", "discount"):
-            value = getattr(self, name)
-            require(0 < value <= 1, f"{name} must be above 0 and at most 1, not {value:g}.")
-        for name in ("features", "policy_samples", "batch_size", "replay_capacity"):
-            value = getattr(self, name)
-            require(value >= 1, f"{name} must be at least 1, not {value}.")
-        for field in dataclasses.fields(self):
-            choices, value = get_args(field.type), getattr(self, field.name)
-            if choices:
-                known = ", ".join(choices)
-                require(value in choices, f"{field.name} must be one of {known}, not '{value}'.")
-        require(
-            0 <= self.recent <= self.batch_size,
-            f"recent must be from 0 to batch_size = {self.batch_size}, not {self.recent}.",
-        )
-        require(
-            self.gradient_steps >= 0, f"gradient_steps cannot be negative ({self.gradient_steps})."
-        )
-        require(
+        check.positive(self, "theta", "beta", "learning_rate", "policy_scale", "q_weight")
+        check.share(self, "zeta", "discount")
+        check.at_least(self, 1, "features", "policy_samples")
+        check.at_least(self, 0, "novelty_step")
+        check.that(
             0 <= self.novelty < self.features,
             f"novelty must be from 0 to features - 1 = {self.features - 1}, not {self.novelty}.",
         )
 
     @classmethod
     def tree(cls) -> "SU":
-        """For the binary tree: what the released code amounts to (θ = 1e-6, β = 1, 50 features,
-        γ = 1, 10 gradient steps), with our weight on the Q loss and our recent transitions."""
+        """For the binary tree: 20 features, normalised and of one layer, and 10 gradient steps as
+        in table 2, γ = 1 as in the released code, and all that is ours in `SU.chain()`, with
+        novelty features that also count the steps ahead."""
         return cls(
-            theta=1e-6,
             discount=1.0,
-            features=50,
-            novelty=0,
-            q_trains_w=True,
-            policy="joint",
-            recent=20,
+            novelty_step=0.03,
+            layers="one",
+            normalise=True,
+            recent=30,
             replay_capacity=10_000,
             gradient_steps=10,
         )
@@ -175,7 +160,8 @@ class SU(Agent):
         hidden = self._adam.fetch(state.hidden, transitions.obs, state.step).value
         network = self._network_of(state)
         phi = network.phi(hidden, transitions.action, state.shared)
-        posterior = state.posterior.update(network.pad(phi), transitions.reward, mask)
+        phi = network.pad(phi, self.novelty_step)
+        posterior = state.posterior.update(phi, transitions.reward, mask)
         return eqx.tree_at(lambda state: state.posterior, state, posterior)
 
     def learn(self, state, batch, key):
@@ -249,7 +235,7 @@ class SU(Agent):
         targets: tuple[Float[Array, "b d"], Float[Array, " b"]],
     ) -> tuple[Float[Array, ""], Metrics]:
         """Equation 4: successor feature loss, reward loss and Q value loss."""
-        phi = network.pad(network.phi(hidden, batch.action, shared))
+        phi = network.pad(network.phi(hidden, batch.action, shared), self.novelty_step)
         fixed_phi = phi if self.successor_trains_phi else jax.lax.stop_gradient(phi)
         w = network.pad(shared.w)
         fixed_w = w if self.q_trains_w else jax.lax.stop_gradient(w)

@@ -1,14 +1,22 @@
 """Uniform exploration: the policy that every other agent has to beat."""
 
+import math
+
 import jax.numpy as jnp
 
 from surveyor.agents.base import Agent
 
 
+def median_episodes(length: int) -> float:
+    """The median number of episodes until `length` fair coins in a row fall right."""
+    return -1 / math.log2(1 - 2.0**-length) if length < 50 else math.log(2) * 2.0**length
+
+
 class Uniform(Agent):
     """Knows nothing and learns nothing: all Q values are equal, and ties are broken fairly.
 
-    It solves a tree of size L with probability 2^-L an episode.
+    It walks to the end of a tree or chain of size L with probability 2^-L an episode;
+    `median_episodes` says how long that takes.
     """
 
     batch_size: int = 1

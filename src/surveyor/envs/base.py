@@ -37,12 +37,12 @@ class Environment(eqx.Module):
     @property
     @abc.abstractmethod
     def spec(self) -> EnvSpec:
-        """The observation and action spaces."""
+        """The observation and action spaces, and the horizon."""
 
     @property
-    @abc.abstractmethod
     def horizon(self) -> int:
         """The largest number of steps in an episode."""
+        return self.spec.horizon
 
     @property
     @abc.abstractmethod

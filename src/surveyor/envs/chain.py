@@ -26,11 +26,7 @@ class Chain(Environment):
 
     @property
     def spec(self):
-        return EnvSpec(num_states=self.size**2 + 1, num_actions=2)
-
-    @property
-    def horizon(self):
-        return self.size
+        return EnvSpec(num_states=self.size**2 + 1, num_actions=2, horizon=self.size)
 
     @property
     def optimal_return(self):

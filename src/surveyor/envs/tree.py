@@ -25,11 +25,7 @@ class Tree(Environment):
 
     @property
     def spec(self):
-        return EnvSpec(num_states=2 * self.size + 1, num_actions=2)
-
-    @property
-    def horizon(self):
-        return self.size
+        return EnvSpec(num_states=2 * self.size + 1, num_actions=2, horizon=self.size)
 
     @property
     def optimal_return(self):

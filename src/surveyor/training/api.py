@@ -11,6 +11,7 @@ from surveyor import agents, envs
 from surveyor.agents.base import Agent
 from surveyor.errors import SurveyorError
 from surveyor.training.config import Config
+from surveyor.training.folder import Record, RunFolder
 from surveyor.training.run import Run
 
 Report = Callable[[Run], None]
@@ -74,6 +75,12 @@ def begin(config: Config, out: Path | None) -> Run:
         return Run.new(config, path)
     same = run.folder is not None and run.folder.made_by_this_version()
     return run if same and not run.finished else Run.new(config, path)
+
+
+def outcome(config: Config, out: Path) -> Record | None:
+    """The result of a run of this configuration that has ended in `out`, if there is one."""
+    folder = RunFolder(out / config.name)
+    return folder.result() if folder.made_by_this_version() else None
 
 
 def resume(path: str | Path, *, agent: Agent | None = None, report: Report | None = None) -> Run:

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PyTree
 
-from surveyor.agents.base import Agent, argmax
+from surveyor.agents.base import Agent
 from surveyor.envs.base import Environment, Params
 from surveyor.replay import Replay
 from surveyor.types import Metrics, State, Transition
@@ -115,7 +115,7 @@ def rollout(
 
     def step(carry):
         obs, env_state, _, record = carry
-        action = argmax(agent.q(state, index, obs), ties[record.length])
+        action = agent.act(state, index, obs, ties[record.length])
         key = jax.random.fold_in(step_key, record.length)
         next_obs, env_state, reward, terminated, truncated, info = env.step(
             key, env_state, action, params

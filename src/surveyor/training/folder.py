@@ -68,14 +68,12 @@ class RunFolder:
 
     def made_by_this_version(self) -> bool:
         """Whether it was written with the versions that are installed now."""
-        return json.loads(self._config.read_text("utf-8")).get("versions") == versions()
+        content = _read(self._config)
+        return content is not None and content.get("versions") == versions()
 
     def result(self) -> Record | None:
         """The outcome, or None while there is none."""
-        try:
-            return json.loads(self._result.read_text("utf-8"))
-        except (OSError, UnicodeDecodeError, json.JSONDecodeError):
-            return None
+        return _read(self._result)
 
     def metrics(self) -> list[Record]:
         """All records; a last line that a kill left torn is ignored."""
@@ -132,6 +130,15 @@ class RunFolder:
 
     def _lines(self) -> list[bytes]:
         return self._metrics.read_bytes().splitlines() if self._metrics.exists() else []
+
+
+def _read(path: Path) -> Record | None:
+    """A JSON file's content; None where it is missing or damaged."""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError):
+        return None
+    return content if isinstance(content, dict) else None
 
 
 def _pretty(content: Record) -> bytes:

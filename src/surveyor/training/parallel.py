@@ -4,6 +4,7 @@ On CPUs whole runs side by side beat one batched program: `vmap` of a loop that 
 copies it at every step. A worker keeps its compiled program for the next seed.
 """
 
+import functools
 import multiprocessing
 import os
 import signal
@@ -25,28 +26,36 @@ Progress = Callable[[int, Record, Record], None]
 """Called with a run's number, its newest metrics record and its result so far."""
 
 
-def train_all(configs: list[Config], out: Path, progress: Progress) -> list[Record]:
+def train_all(
+    configs: list[Config],
+    out: Path,
+    progress: Progress,
+    groups: list[list[int]] | None = None,
+) -> list[Record]:
     """Train every configuration and return the results in the same order.
 
-    Ctrl-C stops all of them with everything saved. One run is trained in this process.
+    Runs of one group (their numbers) are trained one after another by the same process, which
+    compiles their program once; by default each run is its own group. Ctrl-C stops all of them
+    with everything saved. One run is trained in this process.
     """
     if len(configs) == 1:
         return [_train(configs[0], out, lambda record, now: progress(0, record, now), None)]
+    groups = [[number] for number in range(len(configs))] if groups is None else groups
     context = multiprocessing.get_context("spawn")
     queue, stop = context.Queue(), context.Event()
     listener = threading.Thread(target=_listen, args=(queue, progress), daemon=True)
     listener.start()
-    workers = min(len(configs), len(os.sched_getaffinity(0)))
+    workers = min(len(groups), len(os.sched_getaffinity(0)))
     # Workers are started deaf to Ctrl-C, which reaches the whole process group; this process alone
     # listens, and tells them.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     before_term = signal.signal(signal.SIGTERM, lambda *_: stop.set())
     try:
         with ProcessPoolExecutor(workers, context, _prepare, (queue, stop)) as pool:
-            futures = {
-                pool.submit(_work, number, config, out): number
-                for number, config in enumerate(configs)
-            }
+            futures = [
+                pool.submit(_work, [(number, configs[number]) for number in group], out)
+                for group in groups
+            ]
             signal.signal(signal.SIGINT, lambda *_: stop.set())
             results = _gather(futures)
     finally:
@@ -68,17 +77,17 @@ def _train(
     return {**run.result, "finished": run.finished}
 
 
-def _gather(futures: dict[Future[Record], int]) -> list[Record]:
+def _gather(futures: list[Future[dict[int, Record]]]) -> list[Record]:
     results: dict[int, Record] = {}
     try:
         for future in as_completed(futures):
-            results[futures[future]] = future.result()
+            results |= future.result()
     except BrokenProcessPool:
         raise SurveyorError(
             "A training process died, perhaps for want of memory; its run can be resumed from its "
             "last checkpoint."
         ) from None
-    return [results[number] for number in range(len(futures))]
+    return [results[number] for number in sorted(results)]
 
 
 def _listen(queue: "Queue[Any]", progress: Progress) -> None:
@@ -93,5 +102,13 @@ def _prepare(queue: "Queue[Any]", stop: Event) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _work(number: int, config: Config, out: Path) -> Record:
-    return _train(config, out, lambda record, now: _queue.put((number, record, now)), _stop.is_set)
+def _work(group: list[tuple[int, Config]], out: Path) -> dict[int, Record]:
+    results = {}
+    for number, config in group:
+        report = functools.partial(_report, number)
+        results[number] = _train(config, out, report, _stop.is_set)
+    return results
+
+
+def _report(number: int, record: Record, now: Record) -> None:
+    _queue.put((number, record, now))

@@ -30,12 +30,15 @@ def describe(record: Record, result: Record) -> str:
 class Reporter:
     """Shows the progress of several runs on standard error."""
 
-    def __init__(self, names: list[str], episodes: int, *, quiet: bool = False):
+    def __init__(
+        self, names: list[str], total: int, *, unit: str = "episode ", quiet: bool = False
+    ):
         console = Console(file=sys.stderr)
         self._live = console.is_terminal and not quiet
         self._quiet = quiet
         self._names = names
-        self._episodes = episodes
+        self._total = total
+        self._unit = unit
         self._written = dict.fromkeys(names, time.monotonic())
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -51,7 +54,7 @@ class Reporter:
     def __enter__(self) -> "Reporter":
         self._progress.start()
         for name in self._names:
-            self._tasks[name] = self._progress.add_task(name, total=self._episodes, status="")
+            self._tasks[name] = self._progress.add_task(name, total=self._total, status="")
             self._status(name, "compiling")
         return self
 
@@ -65,13 +68,15 @@ class Reporter:
 
     def update(self, name: str, record: Record, result: Record) -> None:
         """A chunk has ended."""
-        status = describe(record, result)
+        self.show(name, result["episodes"], describe(record, result))
+
+    def show(self, name: str, done: int, status: str) -> None:
+        """So much of the total is done."""
         if self._live:
-            done = result["episodes"]
             self._progress.update(self._tasks[name], completed=done, status=status)
         elif time.monotonic() - self._written[name] > LINE_SECONDS:
             self._written[name] = time.monotonic()
-            self._line(f"{name}: episode {result['episodes']} of {self._episodes}, {status}")
+            self._line(f"{name}: {self._unit}{done} of {self._total}, {status}")
 
     def end(self, name: str, sentence: str) -> None:
         """A run is over; its bar stays where it is."""
@@ -84,6 +89,31 @@ class Reporter:
     def _line(self, text: str) -> None:
         if not self._quiet:
             print(text, file=sys.stderr, flush=True)
+
+
+class Overview:
+    """Shows how far a study of many runs has come, on standard error."""
+
+    def __init__(self, runs: int, done: int):
+        self._reporter = Reporter(["runs"], runs, unit="")
+        self._done = done
+        self._latest: dict[Any, str] = {}
+
+    def __enter__(self) -> "Overview":
+        self._reporter.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._reporter.__exit__(*error)
+
+    def update(self, config: Any, record: Record, result: Record) -> None:
+        """A chunk of one of the runs has ended, and perhaps the run."""
+        ended = result["solved_at"] is not None or result["episodes"] >= config.episodes
+        self._latest[config.env] = f"{config.env} seed {config.seed} at {result['episodes']}"
+        if ended:
+            self._done += 1
+            self._latest.pop(config.env, None)
+        self._reporter.show("runs", self._done, ", ".join(list(self._latest.values())[-2:]))
 
 
 def summary(result: Record) -> str:

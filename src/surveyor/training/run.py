@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from surveyor import envs
-from surveyor.agents.base import Agent, argmax
+from surveyor.agents.base import Agent
 from surveyor.envs.base import Environment, Params
 from surveyor.errors import SurveyorError
 from surveyor.training import compiled
@@ -207,8 +207,8 @@ def _program(agent: Agent, env_name: str, stop_when_solved: bool) -> Callable[..
 
 @eqx.filter_jit
 def _actions(agent: Agent, state: Any, index: Any, obs: jax.Array, ties: Any) -> jax.Array:
-    q = agent.q(state, index, obs.reshape(-1))
-    return jax.vmap(argmax)(q, ties).reshape(obs.shape)
+    act = jax.vmap(lambda obs, u: agent.act(state, index, obs, u))
+    return act(obs.reshape(-1), ties).reshape(obs.shape)
 
 
 def _to_records(intervals: compiled.Interval, count: int) -> list[Record]:

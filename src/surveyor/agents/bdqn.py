@@ -1,0 +1,105 @@
+"""Bayesian DQN: Azizzadenesheli, Brunskill and Anandkumar (2018), https://arxiv.org/abs/1802.04412."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from surveyor.agents import check
+from surveyor.agents.base import Agent
+from surveyor.losses import Penalty, td_target
+from surveyor.posterior import ActionPosteriors
+from surveyor.qnetwork import QNetwork, QState
+from surveyor.types import EnvSpec, QPosterior
+
+
+class BDQNState(eqx.Module):
+    """What BDQN has learnt so far."""
+
+    network: QState
+    posteriors: ActionPosteriors
+
+
+class BDQN(Agent):
+    """Bayesian linear regression of Q on the last hidden layer, for each action apart.
+
+    Q(s, a) = ⟨φ(s), w_a⟩ with w_a ~ N(ŵ_a, Σ_a), where Σ_a is the posterior covariance after every
+    φ(s) in which a was taken, and ŵ_a is fitted to the targets of Q learning together with φ. The
+    index is one draw of all w_a. ŵ starts at zero, the prior's mean, and there is no output bias.
+
+    The regression knows how often an action was taken in states like this one, not what may lie
+    behind it: uncertainty does not come back from later states, and the tree defeats it.
+    """
+
+    theta: float = 1.0
+    """Prior variance of each weight."""
+    beta: float = 1.0
+    """Likelihood variance of a target."""
+    zeta: float = 1.0
+    """Decay of what is known, at every step."""
+    hidden: int = 20
+    """Width of the hidden layer φ."""
+    discount: float = 1.0
+    """γ."""
+    loss: Penalty = "smooth_l1"
+    """Squared or smooth-l1."""
+    learning_rate: float = 1e-3
+    """Adam's, for everything."""
+    batch_size: int = 100
+    """Transitions in a gradient step."""
+    recent: int = 0
+    """How many of a batch come from the newest episode."""
+    replay_capacity: int = 10_000
+    """Transitions remembered."""
+    gradient_steps: int = 10
+    """Gradient steps after every episode."""
+
+    def __check_init__(self):
+        check.positive(self, "theta", "beta", "learning_rate")
+        check.share(self, "zeta", "discount")
+        check.at_least(self, 1, "hidden")
+
+    def init(self, spec: EnvSpec, key: Key[Array, ""]) -> BDQNState:
+        prior = ActionPosteriors.prior(
+            spec.num_actions, self.hidden, self.theta, self.beta, self.zeta
+        )
+        return BDQNState(self._network.init(spec, key, outputs=False), prior)
+
+    def sample(self, state: BDQNState, key: Key[Array, ""]) -> Float[Array, "actions h"]:
+        """w_a ~ N(ŵ_a, Σ_a) for every action."""
+        return state.posteriors.sample(key, self.greedy(state))
+
+    def greedy(self, state: BDQNState) -> Float[Array, "actions h"]:
+        """ŵ."""
+        return self._network.weights(state.network)[0].T
+
+    def q(self, state, index, obs):
+        """⟨φ(s), w_a⟩."""
+        return self._features(state, obs) @ index.T
+
+    def observe(self, state, transitions, mask):
+        """Λ_a ← ζΛ_a + β⁻¹ φ(s) φ(s)ᵀ, for the action that was taken."""
+        features = self._features(state, transitions.obs)
+        posteriors = state.posteriors.update(features, transitions.action, mask)
+        return BDQNState(state.network, posteriors)
+
+    def learn(self, state, batch, key):
+        """One step of Q learning for φ and ŵ."""
+        next_q = jnp.max(self._network.q(state.network, batch.next_obs), axis=-1)
+        targets = td_target(batch, self.discount, next_q)
+        network, loss = self._network.learn(
+            state.network, batch.obs, batch.action, targets, self.loss
+        )
+        return BDQNState(network, state.posteriors), {"q_loss": loss}
+
+    def q_posterior(self, state, obs, key=None):
+        """Exactly: independent between actions, joint between states."""
+        features = self._features(state, obs)
+        mean = features @ self.greedy(state).T
+        return QPosterior(mean, state.posteriors.joint_covariance(features))
+
+    def _features(self, state, obs) -> Float[Array, "*b h"]:
+        return self._network.features(state.network, obs)[..., 0, :]
+
+    @property
+    def _network(self) -> QNetwork:
+        return QNetwork(1, self.hidden, self.learning_rate)

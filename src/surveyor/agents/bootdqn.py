@@ -1,0 +1,158 @@
+"""Bootstrapped DQN with additive priors: Osband et al. (2016, 2018), https://arxiv.org/abs/1806.03335."""
+
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from surveyor.agents import check
+from surveyor.agents.base import Agent
+from surveyor.losses import Penalty, td_target
+from surveyor.qnetwork import QNetwork, QState
+from surveyor.types import EnvSpec
+
+
+class BootDQNState(eqx.Module):
+    """What the ensemble has learnt so far."""
+
+    ensemble: QState
+    prior: QState | None
+    """Networks that are never trained; None where they have no weight."""
+    masks: Int[Array, ""]
+    """Seeds the bootstrap's coins."""
+
+
+class BootDQN(Agent):
+    """An ensemble of Q networks, each learning from its own bootstrap sample of the experience.
+
+    The index is a head: one network is followed for a whole episode. To every network a fixed
+    random one is added, which keeps the ensemble diverse where there is no data:
+    Q_k = f_k + prior_weight · p_k, and each f_k learns with its own Q_k in its targets.
+
+    The defaults are `BootDQN.paper_1x()`. Tests act on the mean of the ensemble.
+    """
+
+    ensemble: int = 10
+    """K, the number of heads."""
+    prior_weight: float = 0.1
+    """The weight of the additive prior networks."""
+    bootstrap: float = 0.75
+    """The probability that a head ever sees a given transition, drawn once for each of both."""
+    hidden: int = 20
+    """Width of each network's hidden layer."""
+    trained: Literal["one", "all"] = "one"
+    """Heads trained in a gradient step: one at random (released code, and what makes a step cost
+    what a step of SU costs) or all of them (Osband et al.)."""
+    discount: float = 0.99
+    """γ: below 1 in the paper, 1 in the released tabular code."""
+    loss: Penalty = "smooth_l1"
+    """Squared or smooth-l1 (released code)."""
+    learning_rate: float = 1e-3
+    """Adam's, for everything."""
+    batch_size: int = 100
+    """Transitions in a gradient step."""
+    recent: int = 0
+    """How many of a batch come from the newest episode."""
+    replay_capacity: int = 10_000
+    """Transitions remembered."""
+    gradient_steps: int = 10
+    """Gradient steps after every episode."""
+
+    def __check_init__(self):
+        check.positive(self, "learning_rate")
+        check.share(self, "discount", "bootstrap")
+        check.at_least(self, 1, "ensemble", "hidden")
+        check.at_least(self, 0, "prior_weight")
+
+    @classmethod
+    def paper_1x(cls) -> "BootDQN":
+        """Table 2, B+P 1x, as printed; γ = 1 as in the released code."""
+        return cls(discount=1.0)
+
+    @classmethod
+    def paper_25x(cls) -> "BootDQN":
+        """Table 2, B+P 25x, as printed: 25 times the gradient steps; γ = 1."""
+        return cls(discount=1.0, prior_weight=0.0, bootstrap=1.0, gradient_steps=250)
+
+    @classmethod
+    def released_1x(cls) -> "BootDQN":
+        """What the released code runs as B+P 1x."""
+        return cls(discount=1.0, prior_weight=0.0, bootstrap=0.5, hidden=50)
+
+    @classmethod
+    def released_25x(cls) -> "BootDQN":
+        """What the released code runs as B+P 25x."""
+        return cls(discount=1.0, prior_weight=0.0, bootstrap=1.0, hidden=25, gradient_steps=250)
+
+    @classmethod
+    def chain(cls) -> "BootDQN":
+        """For the chain, where the paper quotes Osband et al. (2018) and names no values: 20 heads
+        that are all trained in each of 40 steps, with a prior that matters."""
+        return cls(ensemble=20, prior_weight=10.0, bootstrap=0.5, trained="all", gradient_steps=40)
+
+    def init(self, spec: EnvSpec, key: Key[Array, ""]) -> BootDQNState:
+        ensemble_key, prior_key, mask_key = jax.random.split(key, 3)
+        prior = self._network.init(spec, prior_key) if self.prior_weight > 0 else None
+        masks = jax.random.randint(mask_key, (), 0, jnp.iinfo(jnp.int32).max)
+        return BootDQNState(self._network.init(spec, ensemble_key), prior, masks)
+
+    def sample(self, state: BootDQNState, key: Key[Array, ""]) -> Int[Array, " 1"]:
+        """One head."""
+        return jax.random.randint(key, (1,), 0, self.ensemble)
+
+    def greedy(self, state: BootDQNState) -> Int[Array, " heads"]:
+        """All heads, whose mean is the best guess."""
+        return jnp.arange(self.ensemble)
+
+    def q(self, state, index, obs):
+        """The mean over the heads of the index: one in training, all in a test."""
+        return jnp.mean(self._q(state, obs, index), axis=-2)
+
+    def observe(self, state, transitions, mask):
+        """Nothing: which head may see a transition follows from its number."""
+        return state
+
+    def learn(self, state, batch, key):
+        """Q learning of one head, or of all, each on the transitions that are in its bootstrap."""
+        heads = self.greedy(state) if self.trained == "all" else self.sample(state, key)
+        next_q = jnp.max(self._q(state, batch.next_obs, heads), axis=-1)
+        targets = td_target(batch, self.discount, next_q)
+        if state.prior is not None:  # f_k learns what its prior does not already say
+            prior = self._prior(state, batch.obs, heads)
+            targets -= jnp.take_along_axis(prior, batch.action[:, None, None], axis=-1)[..., 0]
+        ensemble, loss = self._network.learn(
+            state.ensemble,
+            batch.obs,
+            batch.action,
+            targets,
+            self.loss,
+            heads,
+            self._mask(state, batch.number, heads),
+        )
+        state = eqx.tree_at(lambda state: state.ensemble, state, ensemble)
+        return state, {"q_loss": loss}
+
+    def _q(self, state, obs, heads) -> Float[Array, "*b g actions"]:
+        q = self._network.q(state.ensemble, obs, heads)
+        return q if state.prior is None else q + self._prior(state, obs, heads)
+
+    def _prior(self, state, obs, heads) -> Float[Array, "*b g actions"]:
+        return self.prior_weight * self._network.q(state.prior, obs, heads)
+
+    def _mask(self, state, number, heads) -> Float[Array, "b g"]:
+        """1 where a transition is in a head's bootstrap: the same coin every time it is asked."""
+        if self.bootstrap == 1:
+            return jnp.ones((len(number), len(heads)))
+        key = jax.random.key(state.masks)
+
+        def coin(number, head):
+            coin_key = jax.random.fold_in(jax.random.fold_in(key, number), head)
+            return jax.random.bernoulli(coin_key, self.bootstrap).astype(jnp.float32)
+
+        return jax.vmap(lambda number: jax.vmap(lambda head: coin(number, head))(heads))(number)
+
+    @property
+    def _network(self) -> QNetwork:
+        return QNetwork(self.ensemble, self.hidden, self.learning_rate)

@@ -1,0 +1,110 @@
+"""DQN with ε-greedy exploration (Mnih et al. 2015), double if asked (van Hasselt 2010)."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from surveyor.agents import check
+from surveyor.agents.base import Agent
+from surveyor.losses import Penalty, td_target
+from surveyor.qnetwork import QNetwork, QState
+from surveyor.types import EnvSpec
+
+
+class DQNState(eqx.Module):
+    """What DQN has learnt so far."""
+
+    network: QState
+    steps: Int[Array, ""]
+    """Environment steps seen, which decide ε."""
+
+
+class DQN(Agent):
+    """One Q network, and a random action with probability ε: exploration without a belief.
+
+    The index is ε. It falls in a straight line from `epsilon_start` to `epsilon_end` over the
+    first `epsilon_steps` environment steps. Tests act greedily.
+    """
+
+    epsilon_start: float = 1.0
+    """ε at the beginning."""
+    epsilon_end: float = 0.05
+    """ε in the end."""
+    epsilon_steps: int = 10_000
+    """Environment steps over which ε falls from one to the other."""
+    double: bool = False
+    """Two networks, of which each gradient step trains one at random: it chooses the next action
+    and the other says what that is worth, so that no error is chosen because it is large."""
+    hidden: int = 20
+    """Width of the hidden layer."""
+    discount: float = 0.99
+    """γ."""
+    loss: Penalty = "smooth_l1"
+    """Squared or smooth-l1."""
+    learning_rate: float = 1e-3
+    """Adam's, for everything."""
+    batch_size: int = 100
+    """Transitions in a gradient step."""
+    recent: int = 0
+    """How many of a batch come from the newest episode."""
+    replay_capacity: int = 10_000
+    """Transitions remembered."""
+    gradient_steps: int = 10
+    """Gradient steps after every episode."""
+
+    def __check_init__(self):
+        check.positive(self, "learning_rate")
+        check.share(self, "discount")
+        check.at_least(self, 1, "hidden", "epsilon_steps")
+        for name in ("epsilon_start", "epsilon_end"):
+            value = getattr(self, name)
+            check.that(0 <= value <= 1, f"{name} must be from 0 to 1, not {value:g}.")
+
+    def init(self, spec: EnvSpec, key: Key[Array, ""]) -> DQNState:
+        network = self._network.init(spec, key)
+        return DQNState(network, jnp.zeros((), jnp.int32))
+
+    def sample(self, state: DQNState, key: Key[Array, ""]) -> Float[Array, ""]:
+        """ε, as it stands."""
+        passed = jnp.minimum(state.steps / self.epsilon_steps, 1.0)
+        return self.epsilon_start + passed * (self.epsilon_end - self.epsilon_start)
+
+    def greedy(self, state: DQNState) -> Float[Array, ""]:
+        """ε = 0."""
+        return jnp.zeros(())
+
+    def q(self, state, index, obs):
+        """Q̂(s, ·), whatever ε is."""
+        return jnp.mean(self._network.q(state.network, obs), axis=-2)
+
+    def act(self, state, index, obs, u):
+        """Greedy, or with probability ε any action.
+
+        The largest of the uniform numbers says which action it would be, and its A-th power,
+        which is uniform and independent of that, whether.
+        """
+        random = jnp.max(u) ** u.size < index
+        return jnp.where(random, jnp.argmax(u), super().act(state, index, obs, u))
+
+    def observe(self, state, transitions, mask):
+        """Count the steps."""
+        return DQNState(state.network, state.steps + jnp.sum(mask))
+
+    def learn(self, state, batch, key):
+        """One step of Q learning."""
+        network = self._network
+        trained = jax.random.randint(key, (1,), 0, network.heads)
+        next_q = network.q(state.network, batch.next_obs)
+        chosen = jnp.argmax(next_q[:, trained], axis=-1, keepdims=True)
+        valued = next_q[:, (trained + 1) % network.heads]
+        value = jnp.take_along_axis(valued, chosen, axis=-1)[..., 0]
+        targets = td_target(batch, self.discount, value)
+        learnt, loss = network.learn(
+            state.network, batch.obs, batch.action, targets, self.loss, trained
+        )
+        return DQNState(learnt, state.steps), {"q_loss": loss}
+
+    @property
+    def _network(self) -> QNetwork:
+        return QNetwork(2 if self.double else 1, self.hidden, self.learning_rate)

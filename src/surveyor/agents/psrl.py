@@ -1,0 +1,112 @@
+"""Posterior sampling for reinforcement learning: Strens (2000), Osband et al. (2013)."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from surveyor.agents import check
+from surveyor.agents.base import Agent
+from surveyor.model import Model
+from surveyor.sampling import log_gamma
+from surveyor.types import EnvSpec
+
+
+class PSRLState(eqx.Module):
+    """Everything seen so far."""
+
+    model: Model
+    horizon: int = eqx.field(static=True)
+
+
+class PSRL(Agent):
+    """A belief about the MDP itself: sample one, solve it, follow its optimal policy.
+
+    Rewards have a normal prior N(0, θ) and likelihood variance β. The next state has a Dirichlet
+    belief over the successors seen and one outcome more, somewhere new, of concentration α, which
+    is worth nothing beyond its reward. The index is the sampled MDP's Q table, solved for the
+    horizon.
+
+    This is the gold standard that randomised value functions approximate; it needs a table.
+    """
+
+    theta: float = 1.0
+    """Prior variance of a mean reward."""
+    beta: float = 1e-3
+    """Likelihood variance of a reward."""
+    alpha: float = 1e-3
+    """The Dirichlet's concentration on somewhere new."""
+    successors: int = 8
+    """How many different successors of a state and action are remembered."""
+    discount: float = 1.0
+    """γ."""
+    batch_size: int = 1
+    """Unused: there are no gradient steps."""
+    recent: int = 0
+    """Unused."""
+    replay_capacity: int = 1
+    """Unused: all that was seen is in the counts."""
+    gradient_steps: int = 0
+    """None: everything is in closed form."""
+
+    def __check_init__(self):
+        check.positive(self, "theta", "beta", "alpha")
+        check.share(self, "discount")
+        check.at_least(self, 1, "successors")
+
+    @classmethod
+    def deterministic(cls) -> "PSRL":
+        """Where every action has one successor, as on tree and chain, one slot is enough."""
+        return cls(successors=1)
+
+    def init(self, spec: EnvSpec, key: Key[Array, ""]) -> PSRLState:
+        return PSRLState(Model.empty(spec, self.successors), spec.horizon)
+
+    def sample(self, state: PSRLState, key: Key[Array, ""]) -> Float[Array, "n actions"]:
+        """Q of an MDP drawn from the posterior."""
+        model = state.model
+        reward_key, transition_key = jax.random.split(key)
+        noise = jax.random.normal(reward_key, (model.visits.size,)).reshape(model.visits.shape)
+        reward = self._mean(model) + jnp.sqrt(self._variance(model)) * noise
+        return self._solve(state, reward, self._transitions(model, transition_key))
+
+    def greedy(self, state: PSRLState) -> Float[Array, "n actions"]:
+        """Q of the mean MDP."""
+        model = state.model
+        probability = model.count / (model.visits + self.alpha)[..., None]
+        return self._solve(state, self._mean(model), probability)
+
+    def q(self, state, index, obs):
+        """Looked up in the solved table."""
+        return index[obs]
+
+    def observe(self, state, transitions, mask):
+        """Count."""
+        return PSRLState(state.model.add(transitions, mask), state.horizon)
+
+    def learn(self, state, batch, key):
+        """Nothing: the posterior is exact."""
+        return state, {}
+
+    def _transitions(self, model: Model, key: Key[Array, ""]) -> Float[Array, "n actions slots"]:
+        """Draw the probability of every successor from its Dirichlet."""
+        elsewhere = self.alpha + model.visits - jnp.sum(model.count, axis=-1)
+        # Outcomes along the first axis: loops over short rows are slow on a CPU.
+        count = jnp.moveaxis(model.count, -1, 0).reshape(self.successors, -1)
+        concentration = jnp.concatenate([count, elsewhere.reshape(1, -1)])
+        gamma = log_gamma(key, jnp.maximum(concentration, 1e-6))
+        gamma = jnp.where(concentration > 0, gamma, -jnp.inf)
+        drawn = jax.nn.softmax(gamma, axis=0)[:-1]
+        return jnp.moveaxis(drawn.reshape(-1, *elsewhere.shape), 0, -1)
+
+    def _mean(self, model: Model) -> Float[Array, "n actions"]:
+        return self._variance(model) * model.reward / self.beta
+
+    def _variance(self, model: Model) -> Float[Array, "n actions"]:
+        return 1.0 / (1.0 / self.theta + model.visits / self.beta)
+
+    def _solve(self, state: PSRLState, reward, probability) -> Float[Array, "n actions"]:
+        def best(q):
+            return jnp.max(q, axis=0)
+
+        return state.model.solve(reward, probability, best, self.discount, state.horizon)

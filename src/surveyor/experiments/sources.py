@@ -1,0 +1,51 @@
+"""SU as the paper's text and as its released code have it, with nothing of ours."""
+
+import dataclasses
+
+from surveyor.agents import SU
+
+
+def text_tree() -> SU:
+    """The tree as the paper's text has it: table 2 and algorithm 1, nothing of ours; γ = 1 as
+    in the released code, and ψ starting at 1 as there. It does not solve large trees."""
+    return dataclasses.replace(text_chain(), theta=1e4, beta=1e-3, discount=1.0, gradient_steps=10)
+
+
+def text_chain() -> SU:
+    """The chain as the paper's text has it: table 3 and algorithm 1, nothing of ours."""
+    return SU(
+        beta=1e-2,
+        novelty=0,
+        layers="one",
+        normalise=True,
+        loss="squared",
+        feature_reduction="sum",
+        successor_trains_phi=True,
+        q_weight=1.0,
+        q_trains_w=True,
+        q_target="policy",
+        policy="joint",
+        recent=0,
+        replay_capacity=10_000,
+    )
+
+
+def released_tree() -> SU:
+    """The tree as the released code runs it."""
+    return dataclasses.replace(
+        released_chain(), theta=1e-6, features=50, policy_scale=1e-3, gradient_steps=10
+    )
+
+
+def released_chain() -> SU:
+    """The chain as the released code runs it."""
+    return SU(
+        discount=1.0,
+        novelty=0,
+        q_weight=1.0,
+        q_trains_w=True,
+        policy="marginal",
+        policy_scale=1e-2,
+        recent=0,
+        replay_capacity=10_000,
+    )

@@ -1,0 +1,94 @@
+"""Bootstrapped DQN: coins, priors, heads, by hand."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from surveyor.agents import BootDQN
+from surveyor.errors import SurveyorError
+from surveyor.types import Batch, EnvSpec
+
+SPEC = EnvSpec(num_states=5, num_actions=2, horizon=4)
+
+
+def batch(number):
+    b = len(number)
+    return Batch(
+        jnp.zeros(b, jnp.int32),
+        jnp.zeros(b, jnp.int32),
+        jnp.ones(b),
+        jnp.ones(b, jnp.int32),
+        jnp.ones(b, bool),
+        jnp.asarray(number, jnp.int32),
+    )
+
+
+def test_a_transition_s_coins_are_the_same_each_time_and_fall_with_the_probability():
+    agent = BootDQN(bootstrap=0.75)
+    state = agent.init(SPEC, jax.random.key(0))
+    numbers, heads = jnp.arange(4000), jnp.arange(10)
+    mask = jax.jit(agent._mask)
+    coins = mask(state, numbers, heads)
+    np.testing.assert_array_equal(coins, mask(state, numbers, heads))
+    np.testing.assert_array_equal(coins[7:9, 3:5], mask(state, numbers[7:9], heads[3:5]))
+    assert abs(float(coins.mean()) - 0.75) < 0.01
+    assert np.all(np.abs(np.corrcoef(np.asarray(coins).T) - np.eye(10)) < 0.08)
+    other = agent.init(SPEC, jax.random.key(1))
+    assert not np.array_equal(coins, mask(other, numbers, heads))
+
+
+def test_a_head_learns_only_from_its_bootstrap():
+    agent = BootDQN(bootstrap=0.5, trained="all", batch_size=1)
+    state = agent.init(SPEC, jax.random.key(0))
+    everyone = agent.greedy(state)
+    coins = np.asarray(agent._mask(state, jnp.array([3]), everyone))[0]
+    assert 0 < coins.sum() < 10
+    before = agent._q(state, jnp.zeros(1, jnp.int32), everyone)[0, :, 0]
+    after, _ = jax.jit(agent.learn)(state, batch([3]), jax.random.key(2))
+    change = np.abs(agent._q(after, jnp.zeros(1, jnp.int32), everyone)[0, :, 0] - before)
+    np.testing.assert_array_equal(change > 0, coins > 0)
+
+
+def test_one_head_is_trained_at_a_time_and_the_others_stand_still():
+    agent = BootDQN(bootstrap=1.0)
+    state = agent.init(SPEC, jax.random.key(0))
+    after, _ = jax.jit(agent.learn)(state, batch([0] * 100), jax.random.key(1))
+    assert int(after.ensemble.steps.sum()) == 1
+    head = int(np.argmax(after.ensemble.steps))
+    everyone, obs = agent.greedy(state), jnp.arange(5)
+    change = jnp.abs(agent._q(after, obs, everyone) - agent._q(state, obs, everyone))
+    moved = np.asarray(jnp.max(change, axis=(0, 2))) > 0
+    assert moved[head]
+    assert moved.sum() == 1
+
+
+def test_q_is_network_plus_weighted_prior_and_tests_take_the_mean():
+    agent = BootDQN(prior_weight=3.0)
+    state = agent.init(SPEC, jax.random.key(0))
+    obs, heads = jnp.arange(5), agent.greedy(state)
+    network = agent._network
+    total = network.q(state.ensemble, obs, heads) + 3.0 * network.q(state.prior, obs, heads)
+    np.testing.assert_allclose(agent.q(state, heads, obs), total.mean(1), rtol=1e-5)
+    np.testing.assert_allclose(agent.q(state, heads[2:3], obs), total[:, 2], rtol=1e-5)
+    assert BootDQN(prior_weight=0.0).init(SPEC, jax.random.key(0)).prior is None
+
+
+def test_the_network_s_target_leaves_out_what_the_prior_says():
+    agent = BootDQN(ensemble=1, prior_weight=5.0, bootstrap=1.0, learning_rate=0.05)
+    state = agent.init(SPEC, jax.random.key(0))
+    learn = jax.jit(agent.learn)
+    for i in range(300):
+        state, _ = learn(state, batch([0] * 100), jax.random.key(i))
+    q = agent.q(state, agent.greedy(state), jnp.zeros((), jnp.int32))
+    np.testing.assert_allclose(q[0], 1.0, atol=0.02)  # terminal, reward 1: prior and all
+
+
+def test_both_sources_of_the_paper_s_settings():
+    assert BootDQN.paper_25x().gradient_steps == 25 * BootDQN.paper_1x().gradient_steps
+    assert BootDQN.released_1x().bootstrap == 0.5
+    assert BootDQN.paper_1x().prior_weight == 0.1
+    with pytest.raises(SurveyorError, match="bootstrap"):
+        dataclasses.replace(BootDQN(), bootstrap=0.0)
