@@ -56,7 +56,8 @@ class RowAdam(eqx.Module):
     learning_rate: float = 1e-3
     b1: float = 0.9
     b2: float = 0.999
-    eps: float = 1e-8
+    eps: float | tuple[float, ...] = 1e-8
+    """One for all columns, or one for each."""
 
     def fetch(self, table: Table, ids: Int[Array, "*b"], step: Int[Array, "*#step"]) -> Rows:
         """Rows as dense Adam would have them after `step` steps in all."""
@@ -65,8 +66,8 @@ class RowAdam(eqx.Module):
         start = row[..., -1]
         missed = step - start
         drift = self._tail(start) - self._rho**missed * self._tail(step)
-        eps = self.eps * jnp.sqrt(1 - self.b2 ** (start + 1))
-        value = value - self.learning_rate * drift[..., None] * m / (jnp.sqrt(v) + eps[..., None])
+        eps = jnp.asarray(self.eps) * jnp.sqrt(1 - self.b2 ** (start + 1))[..., None]
+        value = value - self.learning_rate * drift[..., None] * m / (jnp.sqrt(v) + eps)
         return Rows(value, m * (self.b1**missed)[..., None], v * (self.b2**missed)[..., None])
 
     def update(
@@ -89,7 +90,7 @@ class RowAdam(eqx.Module):
         v = self.b2 * rows.v + (1 - self.b2) * gradient**2
         t = jnp.broadcast_to(step + 1.0, ids.shape)[..., None]
         m_hat, v_hat = m / (1 - self.b1**t), v / (1 - self.b2**t)
-        value = rows.value - self.learning_rate * m_hat / (jnp.sqrt(v_hat) + self.eps)
+        value = rows.value - self.learning_rate * m_hat / (jnp.sqrt(v_hat) + jnp.asarray(self.eps))
         row = jnp.concatenate([value, m, v, t], axis=-1)
         # Only the first of equal ids holds the whole gradient; the others are dropped.
         whole = (first == jnp.arange(b)).reshape(b, *[1] * (ids.ndim - 1))

@@ -135,7 +135,7 @@ def propositions(checks: list["Check"], path: Path) -> Path:
         "4, 5: median episodes ≤ bound": [c for c in checks if c.proposition in ("4", "5")],
     }
     for axes, (title, group) in zip(figure.subplots(1, len(groups)), groups.items(), strict=True):
-        shown = [c for c in group if c.measured > 0 and np.isfinite(c.predicted)]
+        shown = [c for c in group if 0 < c.measured < np.inf and c.predicted < np.inf]
         x, y = [c.predicted for c in shown], [c.measured for c in shown]
         errors = [
             [c.measured - c.low for c in shown],

@@ -12,7 +12,9 @@ from surveyor import SU, SurveyorError
 from surveyor.types import EnvSpec, Transition
 
 SPEC = EnvSpec(num_states=4, num_actions=2, horizon=4)
-SMALL = SU(features=3, novelty=0, batch_size=2, recent=0, gradient_steps=1)
+SMALL = SU(
+    features=3, novelty=0, successor_trains="all", batch_size=2, recent=0, best=0, gradient_steps=1
+)
 
 
 def transition(obs, action, reward, next_obs, terminated):
@@ -120,11 +122,34 @@ def test_options_change_what_they_say(state):
     for options in (
         {"q_trains_w": True}, {"successor_trains_phi": True}, {"loss": "squared"},
         {"feature_reduction": "sum"}, {"normalise": True}, {"q_weight": 1.0}, {"discount": 0.5},
-        {"q_target": "policy", "policy": "marginal"},
+        {"q_target": "policy", "policy": "marginal"}, {"value_eps": 1e-8},
     ):  # fmt: skip
         # The moments see a gradient's size where Adam's first step shows only its sign.
         pairs = zip(jax.tree.leaves(change(**options)), jax.tree.leaves(reference), strict=True)
         assert max(float(jnp.abs(a - b).max()) for a, b in pairs) > 1e-9, options
+
+
+def test_novelty_features_alone_follow_the_successor_loss_where_that_is_asked_for():
+    """Before any reward ŵ is zero: what ψ has in the known features does not move."""
+    agent = dataclasses.replace(
+        SMALL, features=6, novelty=2, novelty_step=0.25, successor_trains="novelty", discount=1.0
+    )
+    state = agent.init(SPEC, jax.random.key(0))
+    np.testing.assert_array_equal(agent._psi(state, jnp.int32(0))[0], [1, 1, 0, 0, 0, 0])
+    batch = transition([0, 0], [0, 0], [0.0, 0.0], [1, 1], [True, True])
+    learn = jax.jit(dataclasses.replace(agent, learning_rate=1e-2).learn)
+    everything = jax.jit(
+        dataclasses.replace(agent, learning_rate=1e-2, successor_trains="all").learn
+    )
+    other = state
+    for i in range(300):
+        state, _ = learn(state, batch, jax.random.key(i))
+        other, _ = everything(other, batch, jax.random.key(i))
+    # The episode ends here, so that ψ comes to what φ itself has: 0.25 in each novelty feature.
+    psi = dataclasses.replace(agent, learning_rate=1e-2)._psi(state, jnp.int32(0))[0]
+    np.testing.assert_allclose(psi[:2], 0.25, atol=0.01)
+    np.testing.assert_array_equal(psi[2:], 0.0)
+    assert float(jnp.max(other.psi.packed[0, 2:6])) > 0.01
 
 
 @pytest.mark.parametrize(
@@ -139,7 +164,16 @@ def test_options_change_what_they_say(state):
         ({"discount": 0.0}, "discount must be above 0 and at most 1, not 0."),
         ({"features": 0}, "features must be at least 1, not 0."),
         ({"novelty": 20}, "novelty must be from 0 to features - 1 = 19, not 20."),
-        ({"recent": 101}, "recent must be from 0 to batch_size = 100, not 101."),
+        (
+            {"recent": 101},
+            "recent and best together must be at most batch_size = 100, not 121.",
+        ),
+        ({"best": -1}, "best must be at least 0, not -1."),
+        ({"novelty_step": -0.1}, "novelty_step must be at least 0, not -0.1."),
+        (
+            {"novelty": 0},
+            "successor_trains must be all where there are no novelty features.",
+        ),
         ({"gradient_steps": -1}, "gradient_steps must be at least 0, not -1."),
     ],
 )

@@ -20,16 +20,18 @@ class Agent(eqx.Module):
 
     batch_size: eqx.AbstractVar[int]
     recent: eqx.AbstractVar[int]
+    best: eqx.AbstractVar[int]
     replay_capacity: eqx.AbstractVar[int]
     gradient_steps: eqx.AbstractVar[int]
 
     def __check_init__(self):
         check.choices(self)
         check.at_least(self, 1, "batch_size", "replay_capacity")
-        check.at_least(self, 0, "gradient_steps")
+        check.at_least(self, 0, "gradient_steps", "recent", "best")
         check.that(
-            0 <= self.recent <= self.batch_size,
-            f"recent must be from 0 to batch_size = {self.batch_size}, not {self.recent}.",
+            self.recent + self.best <= self.batch_size,
+            f"recent and best together must be at most batch_size = {self.batch_size}, "
+            f"not {self.recent + self.best}.",
         )
 
     @abc.abstractmethod

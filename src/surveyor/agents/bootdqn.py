@@ -55,6 +55,8 @@ class BootDQN(Agent):
     """Transitions in a gradient step."""
     recent: int = 0
     """How many of a batch come from the newest episode."""
+    best: int = 0
+    """How many of a batch come from the best episode."""
     replay_capacity: int = 10_000
     """Transitions remembered."""
     gradient_steps: int = 10

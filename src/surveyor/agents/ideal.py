@@ -43,6 +43,8 @@ class IdealSU(Agent):
     """Unused: nothing is replayed."""
     recent: int = 0
     """Unused."""
+    best: int = 0
+    """Unused."""
     replay_capacity: int = 1
     """Unused: all that was seen is in the counts."""
     gradient_steps: int = 1

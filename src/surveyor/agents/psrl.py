@@ -44,6 +44,8 @@ class PSRL(Agent):
     """Unused: there are no gradient steps."""
     recent: int = 0
     """Unused."""
+    best: int = 0
+    """Unused."""
     replay_capacity: int = 1
     """Unused: all that was seen is in the counts."""
     gradient_steps: int = 0

@@ -71,6 +71,11 @@ class SU(Agent):
     """Successor and Q loss: squared (paper) or smooth-l1 (released code)."""
     feature_reduction: Reduction = "mean"
     """Successor loss: sum over features (paper) or mean (released code)."""
+    successor_trains: Literal["all", "novelty"] = "novelty"
+    """Which features of ψ the successor loss trains: all (both sources), or the novelty features
+    only (ours), which leaves the others to the Q loss. They start at zero and stay there until a
+    reward is found; if they had added up features before, the first change of ŵ would change Q in
+    every state at once."""
     successor_trains_phi: bool = False
     """Whether the successor loss also trains φ (paper) or holds it fixed (released code)."""
     q_weight: float = 10.0
@@ -94,21 +99,33 @@ class SU(Agent):
     here and not into the posterior."""
     learning_rate: float = 1e-3
     """Adam's, for everything."""
+    value_eps: float = 1e-3
+    """Ours: Adam's ε for the features of ψ that have weight in Q. With the usual 1e-8, as in both
+    sources, Adam takes full steps however small an error is, Q never comes to rest, and the
+    maximum in the target adds up what it wavers over all the steps ahead."""
     batch_size: int = 100
     """Transitions in a gradient step."""
     recent: int = 10
     """Ours: how many of a batch come from the newest episode, so that a first success is learnt
     from at once (combined experience replay, Zhang and Sutton 2017). 0 in both sources."""
+    best: int = 20
+    """Ours: how many of a batch come from the best episode so far, so that what was once found is
+    not lost among what was not. 0 in both sources."""
     replay_capacity: int = 100_000
     """Transitions remembered: 10,000 in both sources."""
     gradient_steps: int = 40
     """Gradient steps after every episode: 10 on the tree, 40 on the chain (tables 2 and 3)."""
 
     def __check_init__(self):
-        check.positive(self, "theta", "beta", "learning_rate", "policy_scale", "q_weight")
+        check.positive(self, "theta", "beta", "learning_rate", "value_eps")
+        check.positive(self, "policy_scale", "q_weight")
         check.share(self, "zeta", "discount")
         check.at_least(self, 1, "features", "policy_samples")
         check.at_least(self, 0, "novelty_step")
+        check.that(
+            self.novelty > 0 or self.successor_trains == "all",
+            "successor_trains must be all where there are no novelty features.",
+        )
         check.that(
             0 <= self.novelty < self.features,
             f"novelty must be from 0 to features - 1 = {self.features - 1}, not {self.novelty}.",
@@ -124,7 +141,10 @@ class SU(Agent):
             novelty_step=0.03,
             layers="one",
             normalise=True,
+            successor_trains="all",
+            value_eps=1e-8,
             recent=30,
+            best=0,
             replay_capacity=10_000,
             gradient_steps=10,
         )
@@ -168,7 +188,7 @@ class SU(Agent):
         """One step of Adam on the three losses of equation 4."""
         network = self._network_of(state)
         hidden = self._adam.fetch(state.hidden, batch.obs, state.step)
-        all_psi = self._adam.fetch(state.psi, batch.obs, state.step)
+        all_psi = self._psi_adam(network.actions).fetch(state.psi, batch.obs, state.step)
         taken = jax.nn.one_hot(batch.action, network.actions)[:, :, None]
         psi = jnp.sum(network.psi(all_psi.value) * taken, axis=1)
         next_psi = self._psi(state, batch.next_obs)
@@ -177,13 +197,17 @@ class SU(Agent):
             hidden.value, psi, state.shared, network, batch, targets
         )
         psi_gradient = (gradients[1][:, None] * taken).reshape(len(psi), -1)
-        update = partial(self._adam.update, ids=batch.obs, step=state.step)
-        new_hidden = update(state.hidden, rows=hidden, gradient=gradients[0])
-        new_psi = update(state.psi, rows=all_psi, gradient=psi_gradient)
+        adam, psi_adam, ids, step = (
+            self._adam,
+            self._psi_adam(network.actions),
+            batch.obs,
+            state.step,
+        )
+        new_hidden = adam.update(state.hidden, ids, hidden, gradients[0], step)
+        new_psi = psi_adam.update(state.psi, ids, all_psi, psi_gradient, step)
         updates, optimiser = self._optimiser.update(gradients[2], state.optimiser)
         shared = eqx.apply_updates(state.shared, updates)
-        step = state.step + 1
-        return SUState(new_hidden, new_psi, shared, optimiser, state.posterior, step), metrics
+        return SUState(new_hidden, new_psi, shared, optimiser, state.posterior, step + 1), metrics
 
     def q_posterior(self, state, obs, key=None):
         """Equation 3, exactly: N(Ψŵ, ΨΣ_wΨᵀ)."""
@@ -242,15 +266,20 @@ class SU(Agent):
         successors = partial(successor_loss, kind=self.loss, reduction=self.feature_reduction)
         values = partial(q_loss, fixed_w, kind=self.loss)
         next_psi, next_q = targets
-        successor = jnp.mean(jax.vmap(successors)(psi, fixed_phi, next_psi))
+        trained = slice(None if self.successor_trains == "all" else self.novelty)
+        successor = jnp.mean(
+            jax.vmap(successors)(psi[:, trained], fixed_phi[:, trained], next_psi[:, trained])
+        )
         reward = jnp.mean(jax.vmap(partial(reward_loss, w))(phi, batch.reward))
         q = jnp.mean(jax.vmap(values)(psi, batch.reward, next_q))
         metrics = {"successor_loss": successor, "reward_loss": reward, "q_loss": q}
         return successor + reward + self.q_weight * q, metrics
 
     def _psi(self, state: SUState, obs: Int[Array, "*b"]) -> Float[Array, "*b actions d"]:
-        rows = self._adam.fetch(state.psi, obs.reshape(-1), state.step).value
-        return self._network_of(state).psi(rows.reshape(*obs.shape, -1))
+        network = self._network_of(state)
+        adam = self._psi_adam(network.actions)
+        rows = adam.fetch(state.psi, obs.reshape(-1), state.step).value
+        return network.psi(rows.reshape(*obs.shape, -1))
 
     def _network(self, actions: int) -> TabularNetwork:
         return TabularNetwork(
@@ -268,6 +297,12 @@ class SU(Agent):
     @property
     def _adam(self) -> RowAdam:
         return RowAdam(self.learning_rate)
+
+    def _psi_adam(self, actions: int) -> RowAdam:
+        usual, known = 1e-8, self.features - self.novelty
+        return RowAdam(
+            self.learning_rate, eps=((usual,) * self.novelty + (self.value_eps,) * known) * actions
+        )
 
     @property
     def _optimiser(self) -> optax.GradientTransformation:

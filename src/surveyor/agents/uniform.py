@@ -21,6 +21,7 @@ class Uniform(Agent):
 
     batch_size: int = 1
     recent: int = 0
+    best: int = 0
     replay_capacity: int = 1
     gradient_steps: int = 0
 

@@ -26,6 +26,9 @@ def text_chain() -> SU:
         q_target="policy",
         policy="joint",
         recent=0,
+        best=0,
+        value_eps=1e-8,
+        successor_trains="all",
         replay_capacity=10_000,
     )
 
@@ -47,5 +50,8 @@ def released_chain() -> SU:
         policy="marginal",
         policy_scale=1e-2,
         recent=0,
+        best=0,
+        value_eps=1e-8,
+        successor_trains="all",
         replay_capacity=10_000,
     )

@@ -61,7 +61,7 @@ class Outcome:
         found = statistics.median(
             float("inf") if run["solved_at"] is None else run["solved_at"] for run in self.runs
         )
-        return None if found == float("inf") else found
+        return None if found == float("inf") else float(found)
 
     def mean(self, name: str) -> float:
         """The mean of a number that every run has, such as `gradient_steps`."""

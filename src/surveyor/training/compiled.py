@@ -80,11 +80,9 @@ def start(agent: Agent, env: Environment, key: Key[Array, ""]) -> Loop:
     """The loop's state before the first episode."""
     integer, false = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
     example = Transition(integer, integer, jnp.zeros(()), integer, false)
-    # An episode is appended whole, so the ring must hold at least one.
-    capacity = max(agent.replay_capacity, env.horizon)
     return Loop(
         agent=agent.init(env.spec, key),
-        replay=Replay.create(example, capacity),
+        replay=Replay.create(example, agent.replay_capacity, env.horizon),
         episode=integer,
         steps=jnp.zeros((), jnp.int32),
         gradient_steps=jnp.zeros((), jnp.int32),
@@ -148,7 +146,7 @@ def train_episode(
 
     def learn(state, key):
         batch_key, target_key = jax.random.split(key)
-        batch = replay.sample(batch_key, agent.batch_size, agent.recent)
+        batch = replay.sample(batch_key, agent.batch_size, agent.recent, agent.best)
         return agent.learn(state, batch, target_key)
 
     state, metrics = jax.lax.scan(learn, state, jax.random.split(learn_key, agent.gradient_steps))
