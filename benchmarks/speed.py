@@ -73,6 +73,24 @@ def flat_cost() -> None:
     )
 
 
+class Memory:
+    """The replay that a careful user would write: NumPy arrays."""
+
+    def __init__(self, capacity: int):
+        self.columns = [np.zeros(capacity, kind) for kind in (int, int, np.float32, int, bool)]
+        self.capacity, self.written = capacity, 0
+
+    def add(self, *step: Any) -> None:
+        for column, x in zip(self.columns, step, strict=True):
+            column[self.written % self.capacity] = x
+        self.written += 1
+
+    def read(self, where: np.ndarray) -> sv.Transition:
+        obs, action, reward, next_obs, terminated = (column[where] for column in self.columns)
+        obs, action, next_obs = (np.asarray(x, np.int32) for x in (obs, action, next_obs))
+        return sv.Transition(*map(jnp.asarray, (obs, action, reward, next_obs, terminated)))
+
+
 def python_loop(episodes: int, size: int) -> float:
     """Seconds an episode for the same agent as a careful user would drive it: jitted `act` and
     `learn` with donated buffers, a replay of NumPy arrays, and optax.adam on the whole table."""
@@ -105,32 +123,23 @@ def python_loop(episodes: int, size: int) -> float:
         return posterior.update(network.pad(phi), episode.reward)
 
     rng, posterior = np.random.default_rng(0), state.posterior
-    memory = [np.zeros(AGENT.replay_capacity, kind) for kind in (int, int, np.float32, int, bool)]
-    took, written = [], 0
-
-    def transitions(where):
-        obs, action, reward, next_obs, terminated = (column[where] for column in memory)
-        integers = (np.asarray(x, np.int32) for x in (obs, action, next_obs))
-        obs, action, next_obs = integers
-        return sv.Transition(*map(jnp.asarray, (obs, action, reward, next_obs, terminated)))
-
+    memory, took = Memory(AGENT.replay_capacity), []
     for _ in range(episodes):
-        began, first, done = time.perf_counter(), written, False
+        began, first, done = time.perf_counter(), memory.written, False
         key, sample_key = jax.random.split(key)
         w = posterior.sample(sample_key, mean=network.pad(weights[2].w))
         obs, env_state = env.reset(key, params)
         while not done:
             action = act(weights[1], w, obs, rng.random(2, np.float32))
             last, env_state, reward, terminated, _ = step_env(key, env_state, action, params)
-            for column, x in zip(memory, (obs, action, reward, last, terminated), strict=True):
-                column[written % AGENT.replay_capacity] = x
-            obs, done, written = last, bool(terminated), written + 1
-        posterior = observe(weights, posterior, transitions(np.arange(first, written)))
+            memory.add(obs, action, reward, last, terminated)
+            obs, done = last, bool(terminated)
+        posterior = observe(weights, posterior, memory.read(np.arange(first, memory.written)))
         for _ in range(AGENT.gradient_steps):
-            new = rng.integers(first, written, AGENT.recent)
-            old = rng.integers(0, written, AGENT.batch_size - AGENT.recent)
+            new = rng.integers(first, memory.written, AGENT.recent)
+            old = rng.integers(0, memory.written, AGENT.batch_size - AGENT.recent)
             key, target_key = jax.random.split(key)
-            batch = transitions(np.concatenate([new, old]))
+            batch = memory.read(np.concatenate([new, old]))
             weights, optimiser = learn(weights, optimiser, posterior, batch, target_key)
         jax.block_until_ready(weights)
         took.append(time.perf_counter() - began)

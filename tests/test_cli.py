@@ -68,14 +68,14 @@ def test_hyperparameters_can_be_set_and_start_from_the_environment_s_preset(tmp_
     assert main([*arguments, "--episodes", "20", "--out", str(tmp_path)]) == 0
     (path,) = tmp_path.iterdir()
     values = json.loads((path / "config.json").read_text())["hyperparameters"]
-    assert (values["theta"], values["beta"], values["features"]) == (1e4, 1e-3, 50)
+    assert (values["theta"], values["beta"], values["discount"]) == (1e4, 1e-3, 1.0)
 
 
 def test_the_preset_is_the_environment_s_wherever_its_name_stands(tmp_path):
     arguments = ["train", "--json", "--keep-going", "Tree-4", "--episodes", "10"]
     assert main([*arguments, "--out", str(tmp_path)]) == 0
     (path,) = tmp_path.iterdir()
-    assert json.loads((path / "config.json").read_text())["hyperparameters"]["features"] == 50
+    assert json.loads((path / "config.json").read_text())["hyperparameters"]["discount"] == 1.0
 
 
 def test_resume_and_evaluate(run_path, capsys):
@@ -88,7 +88,7 @@ def test_resume_and_evaluate(run_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("what", "expected"), [("agents", "su "), ("envs", "TiedTree-<L>"), ("presets", "theta=1e-06")]
+    ("what", "expected"), [("agents", "su "), ("envs", "TiedTree-<L>"), ("presets", "novelty_step=0.03")]
 )
 def test_list(what, expected, capsys):
     assert main(["list", what]) == 0

@@ -13,7 +13,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from surveyor import agents, envs
 from surveyor.agents import Agent
+from surveyor.agents.bdqn import BDQN
+from surveyor.agents.bootdqn import BootDQN
+from surveyor.agents.dqn import DQN
+from surveyor.agents.ideal import IdealSU
+from surveyor.agents.psrl import PSRL
 from surveyor.agents.su import SU
+from surveyor.agents.ube import UBE
 from surveyor.agents.uniform import Uniform
 from surveyor.envs import gymnasium as _gymnasium
 from surveyor.errors import SurveyorError
@@ -26,10 +32,16 @@ from surveyor.types import EnvSpec, QPosterior, Transition
 _gymnasium.register()
 
 __all__ = [
+    "BDQN",
+    "DQN",
+    "PSRL",
     "SU",
+    "UBE",
     "Agent",
+    "BootDQN",
     "EnvSpec",
     "Evaluation",
+    "IdealSU",
     "Posterior",
     "QPosterior",
     "Run",

@@ -18,11 +18,16 @@ class Agent(eqx.Module):
     whole episode. The *index* names that sample.
     """
 
-    batch_size: eqx.AbstractVar[int]
-    recent: eqx.AbstractVar[int]
-    best: eqx.AbstractVar[int]
-    replay_capacity: eqx.AbstractVar[int]
-    gradient_steps: eqx.AbstractVar[int]
+    batch_size: int = 1
+    """Transitions in a gradient step."""
+    recent: int = 0
+    """How many of a batch come from the newest episode."""
+    best: int = 0
+    """How many of a batch come from the best episode so far."""
+    replay_capacity: int = 1
+    """Transitions remembered, for gradient steps."""
+    gradient_steps: int = 0
+    """Gradient steps after every episode; 0 where all is in closed form."""
 
     def __check_init__(self):
         check.choices(self)

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from surveyor.agents import check
-from surveyor.agents.base import Agent
-from surveyor.losses import Penalty, td_target
+from surveyor.agents.qlearner import QLearner
+from surveyor.losses import td_target
 from surveyor.posterior import ActionPosteriors
 from surveyor.qnetwork import QNetwork, QState
 from surveyor.types import EnvSpec, QPosterior
@@ -19,7 +19,7 @@ class BDQNState(eqx.Module):
     posteriors: ActionPosteriors
 
 
-class BDQN(Agent):
+class BDQN(QLearner):
     """Bayesian linear regression of Q on the last hidden layer, for each action apart.
 
     Q(s, a) = ⟨φ(s), w_a⟩ with w_a ~ N(ŵ_a, Σ_a), where Σ_a is the posterior covariance after every
@@ -36,29 +36,10 @@ class BDQN(Agent):
     """Likelihood variance of a target."""
     zeta: float = 1.0
     """Decay of what is known, at every step."""
-    hidden: int = 20
-    """Width of the hidden layer φ."""
-    discount: float = 1.0
-    """γ."""
-    loss: Penalty = "smooth_l1"
-    """Squared or smooth-l1."""
-    learning_rate: float = 1e-3
-    """Adam's, for everything."""
-    batch_size: int = 100
-    """Transitions in a gradient step."""
-    recent: int = 0
-    """How many of a batch come from the newest episode."""
-    best: int = 0
-    """How many of a batch come from the best episode."""
-    replay_capacity: int = 10_000
-    """Transitions remembered."""
-    gradient_steps: int = 10
-    """Gradient steps after every episode."""
 
     def __check_init__(self):
-        check.positive(self, "theta", "beta", "learning_rate")
-        check.share(self, "zeta", "discount")
-        check.at_least(self, 1, "hidden")
+        check.positive(self, "theta", "beta")
+        check.share(self, "zeta")
 
     def init(self, spec: EnvSpec, key: Key[Array, ""]) -> BDQNState:
         prior = ActionPosteriors.prior(

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from surveyor.agents import check
-from surveyor.agents.base import Agent
-from surveyor.losses import Penalty, td_target
+from surveyor.agents.qlearner import QLearner
+from surveyor.losses import td_target
 from surveyor.qnetwork import QNetwork, QState
 from surveyor.types import EnvSpec
 
@@ -24,7 +24,7 @@ class BootDQNState(eqx.Module):
     """Seeds the bootstrap's coins."""
 
 
-class BootDQN(Agent):
+class BootDQN(QLearner):
     """An ensemble of Q networks, each learning from its own bootstrap sample of the experience.
 
     The index is a head: one network is followed for a whole episode. To every network a fixed
@@ -40,59 +40,47 @@ class BootDQN(Agent):
     """The weight of the additive prior networks."""
     bootstrap: float = 0.75
     """The probability that a head ever sees a given transition, drawn once for each of both."""
-    hidden: int = 20
-    """Width of each network's hidden layer."""
     trained: Literal["one", "all"] = "one"
     """Heads trained in a gradient step: one at random (released code, and what makes a step cost
     what a step of SU costs) or all of them (Osband et al.)."""
-    discount: float = 0.99
-    """γ: below 1 in the paper, 1 in the released tabular code."""
-    loss: Penalty = "smooth_l1"
-    """Squared or smooth-l1 (released code)."""
-    learning_rate: float = 1e-3
-    """Adam's, for everything."""
-    batch_size: int = 100
-    """Transitions in a gradient step."""
-    recent: int = 0
-    """How many of a batch come from the newest episode."""
-    best: int = 0
-    """How many of a batch come from the best episode."""
-    replay_capacity: int = 10_000
-    """Transitions remembered."""
-    gradient_steps: int = 10
-    """Gradient steps after every episode."""
 
     def __check_init__(self):
-        check.positive(self, "learning_rate")
-        check.share(self, "discount", "bootstrap")
-        check.at_least(self, 1, "ensemble", "hidden")
+        check.share(self, "bootstrap")
+        check.at_least(self, 1, "ensemble")
         check.at_least(self, 0, "prior_weight")
 
     @classmethod
     def paper_1x(cls) -> "BootDQN":
         """Table 2, B+P 1x, as printed; γ = 1 as in the released code."""
-        return cls(discount=1.0)
+        return cls()
 
     @classmethod
     def paper_25x(cls) -> "BootDQN":
         """Table 2, B+P 25x, as printed: 25 times the gradient steps; γ = 1."""
-        return cls(discount=1.0, prior_weight=0.0, bootstrap=1.0, gradient_steps=250)
+        return cls(prior_weight=0.0, bootstrap=1.0, gradient_steps=250)
 
     @classmethod
     def released_1x(cls) -> "BootDQN":
         """What the released code runs as B+P 1x."""
-        return cls(discount=1.0, prior_weight=0.0, bootstrap=0.5, hidden=50)
+        return cls(prior_weight=0.0, bootstrap=0.5, hidden=50)
 
     @classmethod
     def released_25x(cls) -> "BootDQN":
         """What the released code runs as B+P 25x."""
-        return cls(discount=1.0, prior_weight=0.0, bootstrap=1.0, hidden=25, gradient_steps=250)
+        return cls(prior_weight=0.0, bootstrap=1.0, hidden=25, gradient_steps=250)
 
     @classmethod
     def chain(cls) -> "BootDQN":
         """For the chain, where the paper quotes Osband et al. (2018) and names no values: 20 heads
         that are all trained in each of 40 steps, with a prior that matters."""
-        return cls(ensemble=20, prior_weight=10.0, bootstrap=0.5, trained="all", gradient_steps=40)
+        return cls(
+            ensemble=20,
+            prior_weight=10.0,
+            bootstrap=0.5,
+            trained="all",
+            discount=0.99,
+            gradient_steps=40,
+        )
 
     def init(self, spec: EnvSpec, key: Key[Array, ""]) -> BootDQNState:
         ensemble_key, prior_key, mask_key = jax.random.split(key, 3)

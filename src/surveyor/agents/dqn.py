@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from surveyor.agents import check
-from surveyor.agents.base import Agent
-from surveyor.losses import Penalty, td_target
+from surveyor.agents.qlearner import QLearner
+from surveyor.losses import td_target
 from surveyor.qnetwork import QNetwork, QState
 from surveyor.types import EnvSpec
 
@@ -20,7 +20,7 @@ class DQNState(eqx.Module):
     """Environment steps seen, which decide ε."""
 
 
-class DQN(Agent):
+class DQN(QLearner):
     """One Q network, and a random action with probability ε: exploration without a belief.
 
     The index is ε. It falls in a straight line from `epsilon_start` to `epsilon_end` over the
@@ -36,29 +36,9 @@ class DQN(Agent):
     double: bool = False
     """Two networks, of which each gradient step trains one at random: it chooses the next action
     and the other says what that is worth, so that no error is chosen because it is large."""
-    hidden: int = 20
-    """Width of the hidden layer."""
-    discount: float = 0.99
-    """γ."""
-    loss: Penalty = "smooth_l1"
-    """Squared or smooth-l1."""
-    learning_rate: float = 1e-3
-    """Adam's, for everything."""
-    batch_size: int = 100
-    """Transitions in a gradient step."""
-    recent: int = 0
-    """How many of a batch come from the newest episode."""
-    best: int = 0
-    """How many of a batch come from the best episode."""
-    replay_capacity: int = 10_000
-    """Transitions remembered."""
-    gradient_steps: int = 10
-    """Gradient steps after every episode."""
 
     def __check_init__(self):
-        check.positive(self, "learning_rate")
-        check.share(self, "discount")
-        check.at_least(self, 1, "hidden", "epsilon_steps")
+        check.at_least(self, 1, "epsilon_steps")
         for name in ("epsilon_start", "epsilon_end"):
             value = getattr(self, name)
             check.that(0 <= value <= 1, f"{name} must be from 0 to 1, not {value:g}.")

@@ -39,14 +39,6 @@ class IdealSU(Agent):
     """How many different successors of a state and action are remembered."""
     discount: float = 1.0
     """γ."""
-    batch_size: int = 1
-    """Unused: nothing is replayed."""
-    recent: int = 0
-    """Unused."""
-    best: int = 0
-    """Unused."""
-    replay_capacity: int = 1
-    """Unused: all that was seen is in the counts."""
     gradient_steps: int = 1
     """Updates of the reference policy after every episode."""
 

@@ -40,16 +40,6 @@ class PSRL(Agent):
     """How many different successors of a state and action are remembered."""
     discount: float = 1.0
     """γ."""
-    batch_size: int = 1
-    """Unused: there are no gradient steps."""
-    recent: int = 0
-    """Unused."""
-    best: int = 0
-    """Unused."""
-    replay_capacity: int = 1
-    """Unused: all that was seen is in the counts."""
-    gradient_steps: int = 0
-    """None: everything is in closed form."""
 
     def __check_init__(self):
         check.positive(self, "theta", "beta", "alpha")

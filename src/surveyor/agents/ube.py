@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from surveyor.agents import check
-from surveyor.agents.base import Agent
-from surveyor.losses import Penalty, penalty, td_target
+from surveyor.agents.qlearner import QLearner
+from surveyor.losses import penalty, td_target
 from surveyor.optim import RowAdam, Table
 from surveyor.posterior import ActionPosteriors
 from surveyor.qnetwork import QNetwork, QState
@@ -34,7 +34,7 @@ class Noise(NamedTuple):
     scale: Float[Array, ""]
 
 
-class UBE(Agent):
+class UBE(QLearner):
     """A variance for every Q value, propagated by a Bellman equation of its own.
 
     u(s, a) = ν(s, a) + γ² u(s', a') bounds the variance of Q(s, a), where ν(s, a) = φ(s)ᵀΣ_aφ(s) is
@@ -56,29 +56,10 @@ class UBE(Agent):
     """Decay of what is known, at every step."""
     u_init: float = 1.0
     """What u starts at, for every state and action."""
-    hidden: int = 20
-    """Width of the hidden layer φ."""
-    discount: float = 1.0
-    """γ."""
-    loss: Penalty = "smooth_l1"
-    """Squared or smooth-l1, for Q and for u."""
-    learning_rate: float = 1e-3
-    """Adam's, for everything."""
-    batch_size: int = 100
-    """Transitions in a gradient step."""
-    recent: int = 0
-    """How many of a batch come from the newest episode."""
-    best: int = 0
-    """How many of a batch come from the best episode."""
-    replay_capacity: int = 10_000
-    """Transitions remembered."""
-    gradient_steps: int = 10
-    """Gradient steps after every episode."""
 
     def __check_init__(self):
-        check.positive(self, "scale", "theta", "beta", "u_init", "learning_rate")
-        check.share(self, "zeta", "discount")
-        check.at_least(self, 1, "hidden")
+        check.positive(self, "scale", "theta", "beta", "u_init")
+        check.share(self, "zeta")
 
     def init(self, spec: EnvSpec, key: Key[Array, ""]) -> UBEState:
         prior = ActionPosteriors.prior(

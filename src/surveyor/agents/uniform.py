@@ -19,12 +19,6 @@ class Uniform(Agent):
     `median_episodes` says how long that takes.
     """
 
-    batch_size: int = 1
-    recent: int = 0
-    best: int = 0
-    replay_capacity: int = 1
-    gradient_steps: int = 0
-
     def init(self, spec, key):
         """No parameters; only the number of actions, as the shape of a row of zeros."""
         return jnp.zeros(spec.num_actions)
