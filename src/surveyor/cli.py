@@ -7,7 +7,7 @@ import statistics
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 from tyro.conf import Positional, arg
@@ -16,6 +16,7 @@ from surveyor import agents, envs, plots
 from surveyor.agents.base import Agent
 from surveyor.errors import SurveyorError, unknown
 from surveyor.experiments.command import paper
+from surveyor.options import parse
 from surveyor.training import api, parallel
 from surveyor.training.evaluate import evaluate as evaluate_run
 from surveyor.training.folder import Record, RunFolder
@@ -87,8 +88,8 @@ class Evaluate:
 class List:
     """Say what there is."""
 
-    what: Positional[Literal["agents", "envs", "presets"]]
-    """What to list."""
+    what: Positional[str]
+    """What to list: agents, envs or presets."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -185,6 +186,8 @@ def evaluate(argv: list[str]) -> int:
 def list_names(argv: list[str]) -> int:
     """`surveyor list`."""
     what = _parse("list", List, argv).what
+    if what not in ("agents", "envs", "presets"):
+        raise unknown("list", what, ("agents", "envs", "presets"))
     if what == "agents":
         for name, kind in agents.REGISTRY.items():
             print(f"{name:10} {_first_line(kind)}")
@@ -216,7 +219,7 @@ def _parse(command, kind, argv, agent=None):
         kind = dataclasses.make_dataclass(
             kind.__name__, [field], bases=(kind,), frozen=True, kw_only=True
         )
-    return tyro.cli(kind, args=argv, prog=f"surveyor {command}", use_underscores=False)
+    return parse(kind, argv, f"surveyor {command}")
 
 
 def _option(argv: list[str], name: str, default: str) -> str:

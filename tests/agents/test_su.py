@@ -121,7 +121,7 @@ def test_options_change_what_they_say(state):
     reference = change()
     for options in (
         {"q_trains_w": True}, {"successor_trains_phi": True}, {"loss": "squared"},
-        {"feature_reduction": "sum"}, {"normalise": True}, {"q_weight": 1.0}, {"discount": 0.5},
+        {"feature_reduction": "sum"}, {"normalise": False}, {"q_weight": 1.0}, {"discount": 0.5},
         {"q_target": "policy", "policy": "marginal"}, {"value_eps": 1e-8},
     ):  # fmt: skip
         # The moments see a gradient's size where Adam's first step shows only its sign.

@@ -11,7 +11,9 @@ import surveyor as sv
 from surveyor.training import compiled
 from surveyor.training.run import Run
 
-FAST = dataclasses.replace(sv.SU.tree(), features=8, batch_size=16, recent=4, gradient_steps=2)
+FAST = dataclasses.replace(
+    sv.SU.tree(), features=8, novelty=4, batch_size=16, recent=4, gradient_steps=2
+)
 
 
 def leaves(run):

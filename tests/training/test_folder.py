@@ -13,9 +13,12 @@ import numpy as np
 import pytest
 
 import surveyor as sv
+from surveyor.training import api
 from surveyor.training.folder import RunFolder
 
-FAST = dataclasses.replace(sv.SU.tree(), features=8, batch_size=16, recent=4, gradient_steps=2)
+FAST = dataclasses.replace(
+    sv.SU.tree(), features=8, novelty=4, batch_size=16, recent=4, gradient_steps=2
+)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +41,7 @@ def test_the_folder_says_all(finished):
     path = finished.folder.path
     assert path.name.startswith("Tree-5-su-s2-")
     config = json.loads((path / "config.json").read_text())
-    assert config["hyperparameters"]["theta"] == 1e-6
+    assert config["hyperparameters"]["novelty_step"] == 0.03
     assert config["versions"]["jax"] == jax.__version__
     result = json.loads((path / "result.json").read_text())
     assert result == finished.result
@@ -234,3 +237,14 @@ def test_ctrl_c_saves_everything(tmp_path):
     assert 0 < int(run.loop.episode) < 3000
     assert len(run.metrics) == len((path / "metrics.jsonl").read_bytes().splitlines())
     assert not run.finished
+
+
+def test_a_run_is_trained_by_one_process_at_a_time(tmp_path):
+    config = api.configure("uniform", "Tree-20", episodes=1000)
+    first, second = sv.Run.new(config, tmp_path / "run"), sv.Run.open(tmp_path / "run")
+    chunks = first.advance()
+    next(chunks)
+    with pytest.raises(sv.SurveyorError, match="another process"):
+        next(second.advance())
+    chunks.close()
+    next(second.advance())

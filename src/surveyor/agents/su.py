@@ -61,9 +61,9 @@ class SU(Agent):
     """Ours: what φ has in each novelty feature after all, the same at every step. Above 0, ψ also
     grows with the steps that lie ahead, so that a long known way is preferred to an untried end:
     right where most untried actions end the episode (tree), wrong where none does (chain)."""
-    layers: Layers = "two"
+    layers: Layers = "one"
     """Layers of the φ network: one (paper) or two (released code)."""
-    normalise: bool = False
+    normalise: bool = True
     """Whether ‖φ‖ is made 1 (paper) or left as it comes (released code)."""
     psi_init: float = 1.0
     """What ψ starts at: 1 in the released code; the paper is silent."""
@@ -133,14 +133,11 @@ class SU(Agent):
 
     @classmethod
     def tree(cls) -> "SU":
-        """For the binary tree: 20 features, normalised and of one layer, and 10 gradient steps as
-        in table 2, γ = 1 as in the released code, and all that is ours in `SU.chain()`, with
-        novelty features that also count the steps ahead."""
+        """For the binary tree: as the chain, with 10 gradient steps (table 2), γ = 1 (released
+        code), and novelty features that also count the steps ahead (ours)."""
         return cls(
             discount=1.0,
             novelty_step=0.03,
-            layers="one",
-            normalise=True,
             successor_trains="all",
             value_eps=1e-8,
             recent=30,
@@ -151,8 +148,9 @@ class SU(Agent):
 
     @classmethod
     def chain(cls) -> "SU":
-        """For the chain: 20 features and 40 gradient steps as in table 3, with our novelty
-        features, optimistic reference policy, and ŵ trained on rewards alone."""
+        """For the chain: 20 features, normalised and of one layer, and 40 gradient steps as in
+        the paper's text and table 3, with our novelty features, optimistic reference policy, and
+        ŵ trained on rewards alone."""
         return cls()
 
     def init(self, spec: EnvSpec, key: Key[Array, ""]) -> SUState:

@@ -11,6 +11,7 @@ import tyro
 from tyro.conf import Positional
 
 from surveyor.errors import SurveyorError, unknown
+from surveyor.options import parse
 
 USAGE = """\
 surveyor paper: reproduce the paper, one result at a time
@@ -119,7 +120,7 @@ def _gridsearch(argv: list[str]) -> None:
 
 
 def _parse(command, kind, argv):
-    return tyro.cli(kind, args=argv, prog=f"surveyor paper {command}", use_underscores=False)
+    return parse(kind, argv, f"surveyor paper {command}")
 
 
 COMMANDS: dict[str, Callable[[list[str]], None]] = {

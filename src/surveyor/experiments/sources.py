@@ -16,8 +16,6 @@ def text_chain() -> SU:
     return SU(
         beta=1e-2,
         novelty=0,
-        layers="one",
-        normalise=True,
         loss="squared",
         feature_reduction="sum",
         successor_trains_phi=True,
@@ -44,6 +42,8 @@ def released_chain() -> SU:
     """The chain as the released code runs it."""
     return SU(
         discount=1.0,
+        layers="two",
+        normalise=False,
         novelty=0,
         q_weight=1.0,
         q_trains_w=True,

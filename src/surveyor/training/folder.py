@@ -7,8 +7,11 @@
   result.json            only when the run has ended
 """
 
+import contextlib
+import fcntl
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +120,20 @@ class RunFolder:
                 f"{meta['records']}; it was changed or damaged."
             )
         return loop, meta["records"], meta["seconds"]
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep every other process from training this run; a kill lets go of it as well."""
+        directory = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            raise SurveyorError(
+                f"The run in '{self.path}' is being trained by another process."
+            ) from None
+        finally:
+            os.close(directory)
 
     def keep_records(self, count: int) -> None:
         """Before training goes on: cut off the records written after the checkpoint; they will

@@ -1,5 +1,6 @@
 """A run: what was asked for, where it stands, and what it has learnt."""
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -106,7 +107,8 @@ class Run:
         `checkpoint` so that nothing is lost.
         """
         if not self.finished:
-            yield from self._chunks()
+            with contextlib.nullcontext() if self.folder is None else self.folder.held():
+                yield from self._chunks()
         if self.folder is not None and self.folder.result() is None:
             self.checkpoint()
             self.folder.finish(self.result)
