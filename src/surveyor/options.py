@@ -27,8 +27,8 @@ def parse(kind: Any, argv: list[str], prog: str) -> Any:
 
 def _sentence(frame: str) -> str:
     """What a frame says, without the frame."""
-    lines = [line.strip("│╭╮╰╯─ \t") for line in frame.splitlines()]
-    text = re.sub(r"\s+", " ", " ".join(lines)).strip()
+    text = re.sub(r"[│╭╮╰╯─|+]|-{3,}|\s+", " ", frame)
+    text = re.sub(r" +", " ", text).strip()
     for pattern, sentence in SENTENCES.items():
         if found := re.search(pattern, text):
             return found.expand(sentence)
@@ -40,7 +40,7 @@ SENTENCES = {
         r"There is no option '\1'; did you mean '\2'?"
     ),
     r"Unrecognized options: (\S+?),? ": r"There is no option '\1'.",
-    r"Error parsing (\S+): .*?\[(.*?)\].* helptext: \S+ (?:\{None\}\|)?(\S+)": (
+    r"Error parsing (\S+): .*?\[(.*?)\].* helptext: \S+ (?:\{None\} )?(\S+)": (
         r"\1 takes \3, not \2."
     ),
     r"Error parsing (\S+): .*?('[^']*') Argument helptext: \S+ (\S+)": r"\1 takes \3, not \2.",
