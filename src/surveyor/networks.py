@@ -54,7 +54,7 @@ class TabularNetwork(eqx.Module):
 
     def init(
         self, spec: EnvSpec, key: Key[Array, ""]
-    ) -> tuple[Float[Array, "n d"], Float[Array, "n width"], Shared]:
+    ) -> tuple[Float[Array, "n h"], Float[Array, "n width"], Shared]:
         """First values of U, of ψ and of the shared weights: folded Xavier normal, and ŵ = 0."""
         state_key, action_key = jax.random.split(key)
         n, a, d, m = spec.num_states, self.actions, self.features, self.seen
@@ -62,6 +62,7 @@ class TabularNetwork(eqx.Module):
         if self.layers == "two":
             V = _folded_xavier(action_key, (a, d, m), d, a * d)
         else:
+            U = U[:, self.novelty :]  # a hidden unit is a feature, and novelty features need none
             V = _folded_xavier(action_key, (a, 1, m), n, d)
         unseen = (jnp.arange(d) < self.novelty) | (self.novelty == 0)
         psi = jnp.broadcast_to(jnp.where(unseen, self.psi_init, 0.0), (n, a, d))
@@ -73,7 +74,7 @@ class TabularNetwork(eqx.Module):
         return rows.reshape(*rows.shape[:-1], self.actions, self.features)
 
     def phi(
-        self, hidden: Float[Array, "b d"], action: Int[Array, " b"], shared: Shared
+        self, hidden: Float[Array, "b h"], action: Int[Array, " b"], shared: Shared
     ) -> Float[Array, "b m"]:
         """φ̂(s, a), without the novelty features, from rows of U."""
         taken = jax.nn.one_hot(action, self.actions)[:, :, None]
@@ -83,7 +84,7 @@ class TabularNetwork(eqx.Module):
             weights = jnp.moveaxis(shared.action, 0, 1).reshape(d, a * m)
             outputs = _linear(hidden, weights).reshape(-1, a, m) + shared.action_bias
         else:
-            outputs = hidden[:, None, self.novelty :] + shared.action[:, 0]
+            outputs = hidden[:, None] + shared.action[:, 0]
         phi = jax.nn.relu(jnp.sum(outputs * taken, axis=1))
         if self.normalise:
             phi = phi * jax.lax.rsqrt(jnp.sum(phi**2, axis=-1, keepdims=True) + 1e-12)

@@ -249,7 +249,7 @@ class SU(Agent):
 
     def _loss(
         self,
-        hidden: Float[Array, "b d"],
+        hidden: Float[Array, "b h"],
         psi: Float[Array, "b d"],
         shared: Shared,
         network: TabularNetwork,
