@@ -63,3 +63,8 @@ def test_a_joint_belief_would_break_proposition_1():
     noise = np.random.default_rng(0).standard_normal((20_000, 1))
     found = int(np.all(np.repeat(noise, 8, axis=1) > 0, axis=1).sum())
     assert not Check("1", "shared", "≤", 2.0**-8, *share(found, 20_000)).holds
+
+
+def test_ube_is_bound_by_proposition_1_before_it_has_seen_a_reward():
+    p, low, high = propositions._ube_successes(3, 20_000)
+    assert low <= 2.0**-3 <= high, p

@@ -17,6 +17,7 @@ from scipy import stats
 from surveyor import envs, plots
 from surveyor.agents import UBE
 from surveyor.agents.ideal import IdealSU, IdealSUState
+from surveyor.errors import SurveyorError
 from surveyor.experiments.checks import Check, geometric_median, pieces, share
 from surveyor.experiments.studies import table, write
 from surveyor.training import api
@@ -80,8 +81,10 @@ def proposition_1(rng: np.random.Generator, draws: int) -> Iterator[Check]:
 
 def _ube_successes(length: int, draws: int) -> tuple[float, float, float]:
     """How often a sample of a trained UBE goes up all the way, before it has seen the reward."""
-    agent, name = UBE(), f"Tree-{2 * length}"  # twice as deep, so that the goal is not found
-    run = api.train(agent, name, episodes=30)
+    agent = UBE()
+    run = api.train(agent, "Tree-40", episodes=30)  # so deep that the goal is not found
+    if run.first_success is not None:
+        raise SurveyorError("UBE has found the goal; proposition 1 speaks of what comes before.")
     path = 2 * jnp.arange(length)
     up = jnp.asarray(run.env[1].mapping[:length], jnp.int32)
 
