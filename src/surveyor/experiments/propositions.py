@@ -49,7 +49,7 @@ def run(out: Path, *, quick: bool) -> None:
     lines = [
         "# The propositions",
         "",
-        f"{draws:,} draws for each number.",
+        f"Up to {draws:,} draws for each number.",
         "",
         *table(header, rows),
     ]
