@@ -12,7 +12,7 @@ def log_gamma(key: Key[Array, ""], shape: Float[Array, "*n"]) -> Float[Array, "*
     """The logarithm of Gamma(shape, 1) draws, by Marsaglia and Tsang's method (2000).
 
     JAX's own draws one number after another on a CPU, because each may take another number of
-    rounds. Here all go through the same few rounds together, which is thirty times faster.
+    rounds. Here all go through the same few rounds together.
     """
     full, shape = shape.shape, shape.reshape(-1)  # loops over short rows are slow on a CPU
     d = shape + 2 / 3  # of Gamma(shape + 1), which the rounds draw

@@ -73,9 +73,8 @@ class SU(Agent):
     """Successor loss: sum over features (paper) or mean (released code)."""
     successor_trains: Literal["all", "novelty"] = "novelty"
     """Which features of ψ the successor loss trains: all (both sources), or the novelty features
-    only (ours), which leaves the others to the Q loss. They start at zero and stay there until a
-    reward is found; if they had added up features before, the first change of ŵ would change Q in
-    every state at once."""
+    only (ours), which leaves the others to the Q loss, at zero until a reward is found: else the
+    first change of ŵ would change Q in every state at once."""
     successor_trains_phi: bool = False
     """Whether the successor loss also trains φ (paper) or holds it fixed (released code)."""
     q_weight: float = 10.0
@@ -88,37 +87,33 @@ class SU(Agent):
     policy: Literal["optimistic", "joint", "marginal"] = "optimistic"
     """The reference policy π that ψ predicts. joint: E[greedy policy of a sampled Q], from draws
     of w (paper). marginal: the same from independent draws of each action's Q (released code).
-    optimistic, ours: greedy on mean plus standard deviation of Q. Under E[greedy] half of the
-    sampled policies turn away from what is new, so its weight in ψ halves with every step that it
-    lies ahead; the optimistic policy keeps it."""
+    optimistic, ours: greedy on mean plus standard deviation of Q, which keeps the weight in ψ of
+    what is new; under E[greedy] it halves with every step that this lies ahead."""
     policy_samples: int = 20
-    """Draws for E[greedy]: 20 in the released code. Algorithm 1 takes one for each example, which
-    has the same mean and more variance."""
+    """Draws for E[greedy]: 20 in the released code; algorithm 1 takes one for each example."""
     policy_scale: float = 1.0
-    """A factor on the standard deviation of Q in π: 1 in the paper; the released code puts its β
-    here and not into the posterior."""
+    """A factor on the deviation of Q in π: 1 (paper); the released code puts its β here."""
     learning_rate: float = 1e-3
     """Adam's, for everything."""
     value_eps: float = 1e-3
-    """Ours: Adam's ε for the features of ψ that have weight in Q. With the usual 1e-8, as in both
-    sources, Adam takes full steps however small an error is, Q never comes to rest, and the
-    maximum in the target adds up what it wavers over all the steps ahead."""
+    """Ours: Adam's ε for the features of ψ that have weight in Q. With the usual 1e-8 (released
+    code; the paper is silent) steps stay large however small an error is, and the maximum in the
+    target adds up how Q wavers over all the steps ahead."""
     batch_size: int = 100
     """Transitions in a gradient step."""
     recent: int = 10
-    """Ours: how many of a batch come from the newest episode, so that a first success is learnt
-    from at once (combined experience replay, Zhang and Sutton 2017). 0 in both sources."""
+    """Ours: how many of a batch come from the newest episode. 0 in both sources."""
     best: int = 20
-    """Ours: how many of a batch come from the best episode so far, so that what was once found is
-    not lost among what was not. 0 in both sources."""
+    """Ours: how many of a batch come from the best episode so far. 0 in both sources."""
     replay_capacity: int = 100_000
     """Transitions remembered: 10,000 in both sources."""
     gradient_steps: int = 40
     """Gradient steps after every episode: 10 on the tree, 40 on the chain (tables 2 and 3)."""
 
     def __check_init__(self):
-        check.positive(self, "theta", "beta", "learning_rate", "value_eps")
-        check.positive(self, "policy_scale", "q_weight")
+        check.positive(
+            self, "theta", "beta", "q_weight", "policy_scale", "learning_rate", "value_eps"
+        )
         check.share(self, "zeta", "discount")
         check.at_least(self, 1, "features", "policy_samples")
         check.at_least(self, 0, "novelty_step")
@@ -148,9 +143,8 @@ class SU(Agent):
 
     @classmethod
     def chain(cls) -> "SU":
-        """For the chain: 20 features, normalised and of one layer, and 40 gradient steps as in
-        the paper's text and table 3, with our novelty features, optimistic reference policy, and
-        ŵ trained on rewards alone."""
+        """For the chain: features, layers and gradient steps as in the paper's text and table 3,
+        with all that the options call ours."""
         return cls()
 
     def init(self, spec: EnvSpec, key: Key[Array, ""]) -> SUState:
@@ -158,8 +152,8 @@ class SU(Agent):
         hidden, psi, shared = self._network(spec.num_actions).init(spec, key)
         prior = Posterior.prior(self.features, self.theta, self.beta, self.zeta)
         optimiser = self._optimiser.init(eqx.filter(shared, eqx.is_array))
-        step = jnp.zeros((), jnp.int32)
-        return SUState(Table.create(hidden), Table.create(psi), shared, optimiser, prior, step)
+        tables = (Table.create(hidden), Table.create(psi))
+        return SUState(*tables, shared, optimiser, prior, jnp.zeros((), jnp.int32))
 
     def sample(self, state: SUState, key: Key[Array, ""]) -> Float[Array, " d"]:
         """w ~ N(ŵ, Σ̂_w)."""
@@ -297,10 +291,8 @@ class SU(Agent):
         return RowAdam(self.learning_rate)
 
     def _psi_adam(self, actions: int) -> RowAdam:
-        usual, known = 1e-8, self.features - self.novelty
-        return RowAdam(
-            self.learning_rate, eps=((usual,) * self.novelty + (self.value_eps,) * known) * actions
-        )
+        row = (1e-8,) * self.novelty + (self.value_eps,) * (self.features - self.novelty)
+        return RowAdam(self.learning_rate, eps=row * actions)
 
     @property
     def _optimiser(self) -> optax.GradientTransformation:
