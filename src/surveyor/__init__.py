@@ -11,6 +11,13 @@ import os
 # OpenBLAS's idle threads spin: two runs side by side are ten times slower with them.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# XLA dispatches the operations of a loop's body one by one, some 50 ns each, unless a pass touches
+# fewer bytes than this (1 kB where nothing is said): then the loop is one function. An episode of a
+# tabular agent is such a loop, and seven times faster so.
+if "xla_backend_extra_options" not in os.environ.get("XLA_FLAGS", ""):
+    _flag = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=8192"
+    os.environ["XLA_FLAGS"] = f"{_flag} {os.environ.get('XLA_FLAGS', '')}".strip()
+
 from surveyor import agents, envs
 from surveyor.agents import Agent
 from surveyor.agents.bdqn import BDQN

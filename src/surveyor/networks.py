@@ -1,8 +1,8 @@
 """Networks: what turns an observation into features φ(s, a) and successor features ψ(s, ·).
 
 The tabular network of appendix C, held so that a gradient step touches only the rows of the states
-in its batch: all that belongs to one state is a row of a `surveyor.optim.Table` (one for φ's first
-layer, one for ψ), all that states share is in `Shared`.
+in its batch: all that belongs to one state, φ's first layer and ψ, is a row of a
+`surveyor.optim.Table`, all that states share is in `Shared`.
 """
 
 from typing import Literal
@@ -72,6 +72,13 @@ class TabularNetwork(eqx.Module):
     def psi(self, rows: Float[Array, "*b width"]) -> Float[Array, "*b actions d"]:
         """ψ̂(s, ·) of the states with these rows of ψ."""
         return rows.reshape(*rows.shape[:-1], self.actions, self.features)
+
+    def split(
+        self, rows: Float[Array, "*b both"]
+    ) -> tuple[Float[Array, "*b actions d"], Float[Array, "*b h"]]:
+        """ψ̂(s, ·) and U_s of states whose row is both, side by side."""
+        width = self.actions * self.features
+        return self.psi(rows[..., :width]), rows[..., width:]
 
     def phi(
         self, hidden: Float[Array, "b h"], action: Int[Array, " b"], shared: Shared

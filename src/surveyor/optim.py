@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Real
 
+CACHE_LINE = 16  # in floats
 TABULATED = 1 << 14  # beyond this many steps c(t) is 1 to within float32
 
 
@@ -37,17 +38,20 @@ class Rows(eqx.Module):
 class Table(eqx.Module):
     """A table of parameters, each row with all that Adam knows of it.
 
-    A row is its values, their first and second moments, and the step at which it was last written
+    A row is its values, their first and second moments, and last the step at which it was written
     (exact up to 2^24 steps): one array, so that a step is one gather and one scatter, in place.
+    Rows are filled up to whole cache lines, so that one touches as few of them as it can.
     """
 
     packed: Float[Array, "n columns"]
+    width: int = eqx.field(static=True)
 
     @classmethod
     def create(cls, value: Float[Array, "n width"]) -> "Table":
         """A table that starts at these values, with moments zero."""
         rows, width = value.shape
-        return cls(jnp.concatenate([value, jnp.zeros((rows, 2 * width + 1))], axis=1))
+        columns = -(-(3 * width + 1) // CACHE_LINE) * CACHE_LINE
+        return cls(jnp.pad(value, ((0, 0), (0, columns - width))), width)
 
 
 class RowAdam(eqx.Module):
@@ -62,7 +66,7 @@ class RowAdam(eqx.Module):
     def fetch(self, table: Table, ids: Int[Array, "*b"], step: Int[Array, "*#step"]) -> Rows:
         """Rows as dense Adam would have them after `step` steps in all."""
         row = table.packed[ids]
-        value, m, v = jnp.split(row[..., :-1], 3, axis=-1)
+        value, m, v = jnp.split(row[..., : 3 * table.width], 3, axis=-1)
         start = row[..., -1]
         missed = step - start
         drift = self._tail(start) - self._rho**missed * self._tail(step)
@@ -91,11 +95,12 @@ class RowAdam(eqx.Module):
         t = jnp.broadcast_to(step + 1.0, ids.shape)[..., None]
         m_hat, v_hat = m / (1 - self.b1**t), v / (1 - self.b2**t)
         value = rows.value - self.learning_rate * m_hat / (jnp.sqrt(v_hat) + jnp.asarray(self.eps))
-        row = jnp.concatenate([value, m, v, t], axis=-1)
+        filling = jnp.zeros((*ids.shape, table.packed.shape[1] - 3 * table.width - 1))
+        row = jnp.concatenate([value, m, v, filling, t], axis=-1)
         # Only the first of equal ids holds the whole gradient; the others are dropped.
         whole = (first == jnp.arange(b)).reshape(b, *[1] * (ids.ndim - 1))
         where = jnp.where(whole, ids, len(table.packed))
-        return Table(table.packed.at[where].set(row, mode="drop"))
+        return Table(table.packed.at[where].set(row, mode="drop"), table.width)
 
     @property
     def _rho(self) -> float:

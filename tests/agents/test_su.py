@@ -27,8 +27,8 @@ def transition(obs, action, reward, next_obs, terminated):
 def with_psi(state, psi):
     """Put ψ(s, a) into the table: an array of states × actions × features."""
     flat = jnp.asarray(psi, jnp.float32).reshape(4, -1)
-    packed = state.psi.packed.at[:, :6].set(flat)
-    return eqx.tree_at(lambda s: s.psi.packed, state, packed)
+    packed = state.rows.packed.at[:, :6].set(flat)
+    return eqx.tree_at(lambda s: s.rows.packed, state, packed)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_targets_by_hand(state):
     batch = transition([0, 0], [0, 1], [0.0, 1.0], [1, 1], [False, True])
     # Means 4 and 1, deviations 4√θ and √θ: the optimistic policy takes the first action.
     next_psi, next_q = agent._targets(
-        state, agent._psi(state, batch.next_obs), batch.terminated, jax.random.key(0)
+        state, agent._rows(state, batch.next_obs)[0], batch.terminated, jax.random.key(0)
     )
     np.testing.assert_allclose(next_psi, [[2.0, 0, 0], [0, 0, 0]], atol=1e-6)
     np.testing.assert_allclose(next_q, [2.0, 0.0], atol=1e-6)
@@ -135,7 +135,7 @@ def test_novelty_features_alone_follow_the_successor_loss_where_that_is_asked_fo
         SMALL, features=6, novelty=2, novelty_step=0.25, successor_trains="novelty", discount=1.0
     )
     state = agent.init(SPEC, jax.random.key(0))
-    np.testing.assert_array_equal(agent._psi(state, jnp.int32(0))[0], [1, 1, 0, 0, 0, 0])
+    np.testing.assert_array_equal(agent._rows(state, jnp.int32(0))[0][0], [1, 1, 0, 0, 0, 0])
     batch = transition([0, 0], [0, 0], [0.0, 0.0], [1, 1], [True, True])
     learn = jax.jit(dataclasses.replace(agent, learning_rate=1e-2).learn)
     everything = jax.jit(
@@ -146,10 +146,10 @@ def test_novelty_features_alone_follow_the_successor_loss_where_that_is_asked_fo
         state, _ = learn(state, batch, jax.random.key(i))
         other, _ = everything(other, batch, jax.random.key(i))
     # The episode ends here, so that ψ comes to what φ itself has: 0.25 in each novelty feature.
-    psi = dataclasses.replace(agent, learning_rate=1e-2)._psi(state, jnp.int32(0))[0]
+    psi = dataclasses.replace(agent, learning_rate=1e-2)._rows(state, jnp.int32(0))[0][0]
     np.testing.assert_allclose(psi[:2], 0.25, atol=0.01)
     np.testing.assert_array_equal(psi[2:], 0.0)
-    assert float(jnp.max(other.psi.packed[0, 2:6])) > 0.01
+    assert float(jnp.max(other.rows.packed[0, 2:6])) > 0.01
 
 
 @pytest.mark.parametrize(

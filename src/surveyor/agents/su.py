@@ -21,10 +21,8 @@ from surveyor.types import EnvSpec, Metrics, QPosterior, Transition
 class SUState(eqx.Module):
     """What SU has learnt so far."""
 
-    hidden: Table
-    """First layer of the φ network: U_s."""
-    psi: Table
-    """ψ̂(s, ·)."""
+    rows: Table
+    """For each state ψ̂(s, ·), and U_s, the first layer of the φ network."""
     shared: Shared
     optimiser: optax.OptState
     posterior: Posterior
@@ -152,8 +150,8 @@ class SU(Agent):
         hidden, psi, shared = self._network(spec.num_actions).init(spec, key)
         prior = Posterior.prior(self.features, self.theta, self.beta, self.zeta)
         optimiser = self._optimiser.init(eqx.filter(shared, eqx.is_array))
-        tables = (Table.create(hidden), Table.create(psi))
-        return SUState(*tables, shared, optimiser, prior, jnp.zeros((), jnp.int32))
+        rows = Table.create(jnp.concatenate([psi, hidden], axis=1))
+        return SUState(rows, shared, optimiser, prior, jnp.zeros((), jnp.int32))
 
     def sample(self, state: SUState, key: Key[Array, ""]) -> Float[Array, " d"]:
         """w ~ N(ŵ, Σ̂_w)."""
@@ -165,11 +163,11 @@ class SU(Agent):
 
     def q(self, state, index, obs):
         """⟨ψ̂(s, ·), w⟩."""
-        return self._psi(state, obs) @ index
+        return self._rows(state, obs)[0] @ index
 
     def observe(self, state, transitions, mask):
         """Λ ← ζΛ + β⁻¹ φ̂(s, a) φ̂(s, a)ᵀ, for every step of the episode."""
-        hidden = self._adam.fetch(state.hidden, transitions.obs, state.step).value
+        hidden = self._rows(state, transitions.obs)[1]
         network = self._network_of(state)
         phi = network.phi(hidden, transitions.action, state.shared)
         phi = network.pad(phi, self.novelty_step)
@@ -178,32 +176,26 @@ class SU(Agent):
 
     def learn(self, state, batch, key):
         """One step of Adam on the three losses of equation 4."""
-        network = self._network_of(state)
-        hidden = self._adam.fetch(state.hidden, batch.obs, state.step)
-        all_psi = self._psi_adam(network.actions).fetch(state.psi, batch.obs, state.step)
+        network, adam = self._network_of(state), self._adam(state)
+        rows = adam.fetch(state.rows, batch.obs, state.step)
+        all_psi, hidden = network.split(rows.value)
         taken = jax.nn.one_hot(batch.action, network.actions)[:, :, None]
-        psi = jnp.sum(network.psi(all_psi.value) * taken, axis=1)
-        next_psi = self._psi(state, batch.next_obs)
+        psi = jnp.sum(all_psi * taken, axis=1)
+        next_psi = self._rows(state, batch.next_obs)[0]
         targets = self._targets(state, next_psi, batch.terminated, key)
         gradients, metrics = jax.grad(self._loss, (0, 1, 2), has_aux=True)(
-            hidden.value, psi, state.shared, network, batch, targets
+            hidden, psi, state.shared, network, batch, targets
         )
         psi_gradient = (gradients[1][:, None] * taken).reshape(len(psi), -1)
-        adam, psi_adam, ids, step = (
-            self._adam,
-            self._psi_adam(network.actions),
-            batch.obs,
-            state.step,
-        )
-        new_hidden = adam.update(state.hidden, ids, hidden, gradients[0], step)
-        new_psi = psi_adam.update(state.psi, ids, all_psi, psi_gradient, step)
+        gradient = jnp.concatenate([psi_gradient, gradients[0]], axis=1)
+        new_rows = adam.update(state.rows, batch.obs, rows, gradient, state.step)
         updates, optimiser = self._optimiser.update(gradients[2], state.optimiser)
         shared = eqx.apply_updates(state.shared, updates)
-        return SUState(new_hidden, new_psi, shared, optimiser, state.posterior, step + 1), metrics
+        return SUState(new_rows, shared, optimiser, state.posterior, state.step + 1), metrics
 
     def q_posterior(self, state, obs, key=None):
         """Equation 3, exactly: N(Ψŵ, ΨΣ_wΨᵀ)."""
-        psi = self._psi(state, obs)
+        psi = self._rows(state, obs)[0]
         covariance = state.posterior.joint_covariance(psi.reshape(-1, self.features))
         return QPosterior(psi @ self.greedy(state), covariance)
 
@@ -267,11 +259,12 @@ class SU(Agent):
         metrics = {"successor_loss": successor, "reward_loss": reward, "q_loss": q}
         return successor + reward + self.q_weight * q, metrics
 
-    def _psi(self, state: SUState, obs: Int[Array, "*b"]) -> Float[Array, "*b actions d"]:
-        network = self._network_of(state)
-        adam = self._psi_adam(network.actions)
-        rows = adam.fetch(state.psi, obs.reshape(-1), state.step).value
-        return network.psi(rows.reshape(*obs.shape, -1))
+    def _rows(
+        self, state: SUState, obs: Int[Array, "*b"]
+    ) -> tuple[Float[Array, "*b actions d"], Float[Array, "*b h"]]:
+        """ψ̂(s, ·) and U_s."""
+        rows = self._adam(state).fetch(state.rows, obs, state.step).value
+        return self._network_of(state).split(rows)
 
     def _network(self, actions: int) -> TabularNetwork:
         return TabularNetwork(
@@ -286,13 +279,10 @@ class SU(Agent):
     def _network_of(self, state: SUState) -> TabularNetwork:
         return self._network(state.shared.action.shape[0])
 
-    @property
-    def _adam(self) -> RowAdam:
-        return RowAdam(self.learning_rate)
-
-    def _psi_adam(self, actions: int) -> RowAdam:
-        row = (1e-8,) * self.novelty + (self.value_eps,) * (self.features - self.novelty)
-        return RowAdam(self.learning_rate, eps=row * actions)
+    def _adam(self, state: SUState) -> RowAdam:
+        psi = (1e-8,) * self.novelty + (self.value_eps,) * (self.features - self.novelty)
+        psi = psi * self._network_of(state).actions
+        return RowAdam(self.learning_rate, eps=psi + (1e-8,) * (state.rows.width - len(psi)))
 
     @property
     def _optimiser(self) -> optax.GradientTransformation:

@@ -47,11 +47,11 @@ class Chain(Environment):
         return start, start
 
     def step_env(self, key, state, action, params):
-        row, column = state // self.size, state % self.size
+        column = state % self.size
         right = action == params.mapping[state]
         reward = jnp.where(right, jnp.float32(-MOVE_COST / self.size), 0.0)
         reward = reward + (right & (column == self.size - 1))
-        column = jnp.clip(jnp.where(right, column + 1, column - 1), 0, self.size - 1)
-        terminated = row == self.size - 1
-        state = jnp.where(terminated, self.size**2, (row + 1) * self.size + column)
+        sideways = jnp.where(right, column < self.size - 1, -(column > 0).astype(jnp.int32))
+        terminated = state >= self.size * (self.size - 1)
+        state = jnp.where(terminated, self.size**2, state + self.size + sideways)
         return state, state, reward, terminated, {}

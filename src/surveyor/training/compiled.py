@@ -110,26 +110,28 @@ def rollout(
     tie_key, reset_key, step_key = jax.random.split(key, 3)
     ties = jax.random.uniform(tie_key, (env.horizon, env.spec.num_actions))
     obs, env_state = env.reset(reset_key, params)
+    integers = jnp.zeros(env.horizon, jnp.int32)
+    steps = (integers, integers, jnp.zeros(env.horizon))
+    false = jnp.zeros((), bool)
 
     def step(carry):
-        obs, env_state, _, record = carry
-        action = agent.act(state, index, obs, ties[record.length])
-        key = jax.random.fold_in(step_key, record.length)
+        obs, env_state, i, steps, _ = carry
+        action = agent.act(state, index, obs, ties[i])
+        key = jax.random.fold_in(step_key, i)
         next_obs, env_state, reward, terminated, truncated, info = env.step(
             key, env_state, action, params
         )
-        new = Transition(obs, action, reward, info["final_observation"], terminated)
-        transitions = jax.tree.map(
-            lambda buffer, x: buffer.at[record.length].set(x), record.transitions, new
-        )
-        record = Rollout(transitions, record.length + 1, record.total + reward)
-        return next_obs, env_state, terminated | truncated, record
+        steps = tuple(x.at[i].set(new) for x, new in zip(steps, (obs, action, reward), strict=True))
+        end = (info["final_observation"], terminated, terminated | truncated)
+        return next_obs, env_state, i + 1, steps, end
 
-    integers = jnp.zeros(env.horizon, jnp.int32)
-    empty = Transition(integers, integers, jnp.zeros(env.horizon), integers, integers > 0)
-    record = Rollout(empty, jnp.zeros((), jnp.int32), jnp.zeros(()))
-    carry = (obs, env_state, ~jnp.asarray(active), record)
-    return jax.lax.while_loop(lambda carry: ~carry[2], step, carry)[-1]
+    carry = (obs, env_state, integers[0], steps, (obs, false, ~jnp.asarray(active)))
+    _, _, length, steps, end = jax.lax.while_loop(lambda carry: ~carry[-1][-1], step, carry)
+    # What followed a step is what the next one began with, and only the last one can be an end.
+    obs, action, reward = steps
+    last = jnp.arange(env.horizon) == length - 1
+    next_obs = jnp.where(last, end[0], jnp.roll(obs, -1))
+    return Rollout(Transition(obs, action, reward, next_obs, last & end[1]), length, jnp.sum(reward))
 
 
 def train_episode(
