@@ -47,7 +47,7 @@ class SU(Agent):
     """Likelihood variance β of a reward."""
     zeta: float = 1.0
     """Decay ζ of what is known, at every step."""
-    discount: float = 0.99
+    discount: float = 0.995
     """γ: below 1 in the paper, 1 in the released tabular code."""
     features: int = 20
     """d, the number of features."""
@@ -94,24 +94,27 @@ class SU(Agent):
     learning_rate: float = 1e-3
     """Adam's, for everything."""
     value_eps: float = 1e-3
-    """Ours: Adam's ε for the features of ψ that have weight in Q. With the usual 1e-8 (released
-    code; the paper is silent) steps stay large however small an error is, and the maximum in the
-    target adds up how Q wavers over all the steps ahead."""
+    """Ours: Adam's ε for all that learns from rewards: ŵ, φ, and the features of ψ that have weight
+    in Q. With the usual 1e-8 (released code; the paper is silent) steps stay large however small an
+    error is: the maximum in the target adds up how Q wavers over all the steps ahead, and small
+    rewards push all states to one and the same φ, which no later reward can tell apart."""
+    novelty_eps: float = 1e-6
+    """Ours: the same for the novelty features, where it lets ψ tell what is new n steps ahead from
+    what is new n + 1 steps ahead; larger, ψ would be slow to learn that a state is known."""
     batch_size: int = 100
     """Transitions in a gradient step."""
     recent: int = 10
     """Ours: how many of a batch come from the newest episode. 0 in both sources."""
     best: int = 20
     """Ours: how many of a batch come from the best episode so far. 0 in both sources."""
-    replay_capacity: int = 100_000
+    replay_capacity: int = 1_000_000
     """Transitions remembered: 10,000 in both sources."""
     gradient_steps: int = 40
     """Gradient steps after every episode: 10 on the tree, 40 on the chain (tables 2 and 3)."""
 
     def __check_init__(self):
-        check.positive(
-            self, "theta", "beta", "q_weight", "policy_scale", "learning_rate", "value_eps"
-        )
+        check.positive(self, "theta", "beta", "q_weight", "policy_scale", "learning_rate")
+        check.positive(self, "value_eps", "novelty_eps")
         check.share(self, "zeta", "discount")
         check.at_least(self, 1, "features", "policy_samples")
         check.at_least(self, 0, "novelty_step")
@@ -133,6 +136,7 @@ class SU(Agent):
             novelty_step=0.03,
             successor_trains="all",
             value_eps=1e-8,
+            novelty_eps=1e-8,
             recent=30,
             best=0,
             replay_capacity=10_000,
@@ -280,11 +284,13 @@ class SU(Agent):
         return self._network(state.shared.action.shape[0])
 
     def _adam(self, state: SUState) -> RowAdam:
-        psi = (1e-8,) * self.novelty + (self.value_eps,) * (self.features - self.novelty)
+        psi = (self.novelty_eps,) * self.novelty
+        psi = psi + (self.value_eps,) * (self.features - self.novelty)
         psi = psi * self._network_of(state).actions
-        return RowAdam(self.learning_rate, eps=psi + (1e-8,) * (state.rows.width - len(psi)))
+        hidden = (self.value_eps,) * (state.rows.width - len(psi))
+        return RowAdam(self.learning_rate, eps=psi + hidden)
 
     @property
     def _optimiser(self) -> optax.GradientTransformation:
         # Flattened: one small kernel in place of one for each array.
-        return optax.flatten(optax.adam(self.learning_rate))
+        return optax.flatten(optax.adam(self.learning_rate, eps=self.value_eps))

@@ -15,6 +15,7 @@ def text_chain() -> SU:
     """The chain as the paper's text has it: table 3 and algorithm 1, nothing of ours."""
     return SU(
         beta=1e-2,
+        discount=0.99,
         novelty=0,
         loss="squared",
         feature_reduction="sum",
