@@ -49,7 +49,7 @@ class Table(eqx.Module):
     @classmethod
     def create(cls, value: Float[Array, "n width"]) -> "Table":
         """A table that starts at these values, with moments zero."""
-        rows, width = value.shape
+        width = value.shape[1]
         columns = -(-(3 * width + 1) // CACHE_LINE) * CACHE_LINE
         return cls(jnp.pad(value, ((0, 0), (0, columns - width))), width)
 

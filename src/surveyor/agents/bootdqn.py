@@ -1,5 +1,6 @@
 """Bootstrapped DQN with additive priors: Osband et al. (2016, 2018), https://arxiv.org/abs/1806.03335."""
 
+import dataclasses
 from typing import Literal
 
 import equinox as eqx
@@ -58,6 +59,12 @@ class BootDQN(QLearner):
     def paper_25x(cls) -> "BootDQN":
         """Table 2, B+P 25x, as printed: 25 times the gradient steps; γ = 1."""
         return cls(prior_weight=0.0, bootstrap=1.0, gradient_steps=250)
+
+    @classmethod
+    def tree_25x(cls) -> "BootDQN":
+        """B+P 25x with a prior, which table 2 prints as 0: without one all heads agree before the
+        goal is found, and never look for it again. 10 is in the paper's own grid."""
+        return dataclasses.replace(cls.paper_25x(), prior_weight=10.0)
 
     @classmethod
     def released_1x(cls) -> "BootDQN":

@@ -131,7 +131,9 @@ def rollout(
     obs, action, reward = steps
     last = jnp.arange(env.horizon) == length - 1
     next_obs = jnp.where(last, end[0], jnp.roll(obs, -1))
-    return Rollout(Transition(obs, action, reward, next_obs, last & end[1]), length, jnp.sum(reward))
+    return Rollout(
+        Transition(obs, action, reward, next_obs, last & end[1]), length, jnp.sum(reward)
+    )
 
 
 def train_episode(
