@@ -19,6 +19,7 @@ with S(t) = Σ_{j≥1} ρʲ c(t+j), which is tabulated. The only approximation i
 import functools
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Real
@@ -69,10 +70,11 @@ class RowAdam(eqx.Module):
         value, m, v = jnp.split(row[..., : 3 * table.width], 3, axis=-1)
         start = row[..., -1]
         missed = step - start
-        drift = self._tail(start) - self._rho**missed * self._tail(step)
-        eps = jnp.asarray(self.eps) * jnp.sqrt(1 - self.b2 ** (start + 1))[..., None]
+        drift = self._tail(start) - _power(self._rho, missed) * self._tail(step)
+        eps = jnp.asarray(self.eps) * jnp.sqrt(1 - _power(self.b2, start + 1))[..., None]
         value = value - self.learning_rate * drift[..., None] * m / (jnp.sqrt(v) + eps)
-        return Rows(value, m * (self.b1**missed)[..., None], v * (self.b2**missed)[..., None])
+        decay = _power(self.b1, missed)[..., None], _power(self.b2, missed)[..., None]
+        return Rows(value, m * decay[0], v * decay[1])
 
     def update(
         self,
@@ -93,8 +95,9 @@ class RowAdam(eqx.Module):
         m = self.b1 * rows.m + (1 - self.b1) * gradient
         v = self.b2 * rows.v + (1 - self.b2) * gradient**2
         t = jnp.broadcast_to(step + 1.0, ids.shape)[..., None]
-        m_hat, v_hat = m / (1 - self.b1**t), v / (1 - self.b2**t)
-        value = rows.value - self.learning_rate * m_hat / (jnp.sqrt(v_hat) + jnp.asarray(self.eps))
+        rate = self.learning_rate / (1 - _power(self.b1, t))
+        scale = jax.lax.rsqrt(1 - _power(self.b2, t))
+        value = rows.value - rate * m / (jnp.sqrt(v) * scale + jnp.asarray(self.eps))
         filling = jnp.zeros((*ids.shape, table.packed.shape[1] - 3 * table.width - 1))
         row = jnp.concatenate([value, m, v, filling, t], axis=-1)
         # Only the first of equal ids holds the whole gradient; the others are dropped.
@@ -110,6 +113,11 @@ class RowAdam(eqx.Module):
         """S(t) = Σ_{j≥1} ρʲ c(t+j)."""
         tail = jnp.asarray(_tails(self.b1, self.b2))
         return tail[jnp.minimum(t, TABULATED - 1).astype(jnp.int32)]
+
+
+def _power(base: float, exponent: Real[Array, "*n"]) -> Float[Array, "*n"]:
+    """base^exponent, several times faster than the general power."""
+    return jnp.exp(np.float32(np.log(base)) * exponent)
 
 
 @functools.cache

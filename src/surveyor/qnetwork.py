@@ -115,8 +115,10 @@ class QNetwork(eqx.Module):
         return jax.nn.relu(hidden + self._unpack(shared)[0])
 
     def _q(self, hidden, shared):
-        W = self._unpack(shared)[1]
-        return jnp.einsum("...gh,gha->...ga", self._features(hidden, shared), W)
+        # A sum for each action: as one product, XLA would turn every array round for it.
+        W, features = self._unpack(shared)[1], self._features(hidden, shared)
+        q = [jnp.sum(features * W[..., a], axis=-1) for a in range(W.shape[-1])]
+        return jnp.stack(q, axis=-1)
 
     @property
     def _adam(self) -> RowAdam:

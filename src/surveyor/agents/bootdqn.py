@@ -19,8 +19,8 @@ class BootDQNState(eqx.Module):
     """What the ensemble has learnt so far."""
 
     ensemble: QState
-    prior: QState | None
-    """Networks that are never trained; None where they have no weight."""
+    prior: Float[Array, "n heads actions"] | None
+    """prior_weight · p_k(s, ·), of networks that are never trained; None without them."""
     masks: Int[Array, ""]
     """Seeds the bootstrap's coins."""
 
@@ -91,7 +91,7 @@ class BootDQN(QLearner):
 
     def init(self, spec: EnvSpec, key: Key[Array, ""]) -> BootDQNState:
         ensemble_key, prior_key, mask_key = jax.random.split(key, 3)
-        prior = self._network.init(spec, prior_key) if self.prior_weight > 0 else None
+        prior = self._fixed(spec, prior_key) if self.prior_weight > 0 else None
         masks = jax.random.randint(mask_key, (), 0, jnp.iinfo(jnp.int32).max)
         return BootDQNState(self._network.init(spec, ensemble_key), prior, masks)
 
@@ -117,8 +117,7 @@ class BootDQN(QLearner):
         next_q = jnp.max(self._q(state, batch.next_obs, heads), axis=-1)
         targets = td_target(batch, self.discount, next_q)
         if state.prior is not None:  # f_k learns what its prior does not already say
-            prior = self._prior(state, batch.obs, heads)
-            targets -= jnp.take_along_axis(prior, batch.action[:, None, None], axis=-1)[..., 0]
+            targets -= state.prior[batch.obs[:, None], heads, batch.action[:, None]]
         ensemble, loss = self._network.learn(
             state.ensemble,
             batch.obs,
@@ -133,10 +132,13 @@ class BootDQN(QLearner):
 
     def _q(self, state, obs, heads) -> Float[Array, "*b g actions"]:
         q = self._network.q(state.ensemble, obs, heads)
-        return q if state.prior is None else q + self._prior(state, obs, heads)
+        return q if state.prior is None else q + state.prior[obs[..., None], heads]
 
-    def _prior(self, state, obs, heads) -> Float[Array, "*b g actions"]:
-        return self.prior_weight * self._network.q(state.prior, obs, heads)
+    def _fixed(self, spec: EnvSpec, key: Key[Array, ""]) -> Float[Array, "n heads actions"]:
+        network = self._network.init(spec, key)
+        states = jnp.arange(spec.num_states)
+        q = jax.lax.map(lambda s: self._network.q(network, s), states, batch_size=1024)
+        return self.prior_weight * q
 
     def _mask(self, state, number, heads) -> Float[Array, "b g"]:
         """1 where a transition is in a head's bootstrap: the same coin every time it is asked."""
