@@ -1,8 +1,8 @@
-# make demo | make test | make lint | make bench
+# make demo | make test | make lint | make bench | make bench-peers
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench bench-peers clean
 .DEFAULT_GOAL := help
 
 help:
@@ -10,7 +10,8 @@ help:
 	@echo "make test    install, then run all tests"
 	@echo "make lint    ruff and pyright"
 	@echo "make bench   the benchmarks behind the speed claims"
-	@echo "make clean   remove the environment and what the demo wrote"
+	@echo "make bench-peers   Bootstrapped DQN beside bsuite's, in an environment of its own"
+	@echo "make clean   remove the environments and what the demo wrote"
 
 # One marker file for each set of extras: it is newer than what it was made from, or pip runs again.
 .venv/.demo: pyproject.toml constraints.txt
@@ -36,5 +37,15 @@ lint: .venv/.test
 bench: .venv/.test
 	$(BIN)/python benchmarks/speed.py
 
+# bsuite's agents need libraries that nothing else here does.
+.venv-peers/.done: pyproject.toml constraints.txt
+	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		-e . bsuite dm-haiku dm-tree rlax
+	@touch $@
+
+bench-peers: .venv-peers/.done
+	.venv-peers/bin/python benchmarks/peers.py
+
 clean:
-	rm -rf .venv demo
+	rm -rf .venv .venv-peers demo
