@@ -1,11 +1,13 @@
 """The command line, as a user meets it."""
 
+import dataclasses
 import json
 import subprocess
 import sys
 
 import pytest
 
+import surveyor as sv
 from surveyor.cli import main
 
 
@@ -89,14 +91,44 @@ def test_resume_and_evaluate(run_path, capsys):
 
 @pytest.mark.parametrize(
     ("what", "expected"),
-    [("agents", "su "), ("envs", "TiedTree-<L>"), ("presets", "novelty_step=0.03")],
+    [
+        ("agents", "su "),
+        ("envs", "TiedTree-<L>"),
+        ("presets", "novelty_step=0.03"),
+        ("presets", "--agent bootdqn --preset paper_25x: BootDQN("),
+        ("presets", "su on Chain-<L> by default: chain"),
+    ],
 )
 def test_list(what, expected, capsys):
     assert main(["list", what]) == 0
     assert expected in capsys.readouterr().out
 
 
+def test_a_preset_sets_the_defaults_and_an_option_still_wins(tmp_path, capsys):
+    words = [
+        "train",
+        "Tree-4",
+        "--agent",
+        "bootdqn",
+        "--preset",
+        "paper_25x",
+        "--agent.ensemble",
+        "3",
+    ]
+    assert main([*words, "--episodes", "10", "--out", str(tmp_path), "--json"]) == 0
+    agent = sv.load(last_json(capsys)["runs"][0]["path"]).agent
+    assert agent == dataclasses.replace(sv.BootDQN.paper_25x(), ensemble=3)
+
+
 BAD = [
+    (
+        ["train", "Tree-4", "--agent", "bootdqn", "--preset", "paper_25"],
+        "did you mean 'paper_25x'?",
+    ),
+    (
+        ["train", "Tree-4", "--agent", "dqn", "--preset", "x"],
+        "no preset of dqn 'x'; there is: none.",
+    ),
     (["trian", "Tree-10"], "did you mean 'train'?"),
     (["train", "Trea-10"], "did you mean 'Tree-10'?"),
     (["train", "Tree-0"], "at least 1, not '0'"),

@@ -45,6 +45,9 @@ class Train:
     agent: str = "su"
     """The agent; `surveyor list agents` names them. Its options are below, with the defaults that
     are meant for the environment."""
+    preset: str | None = None
+    """Take these defaults of the agent instead, such as paper_25x; `surveyor list presets` has
+    them all."""
     episodes: int | None = None
     """How many training episodes at the most. By default 5000, more on a long chain."""
     seed: int = 0
@@ -119,9 +122,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def train(argv: list[str]) -> int:
     """`surveyor train`."""
     # Twice: the environment that the first reading finds decides the defaults of the second.
-    name = _option(argv, "--agent", "su")
-    env = _parse("train", Train, argv, agents.preset(name, "")).env
-    options = _parse("train", Train, argv, agents.preset(name, env))
+    name, chosen = _option(argv, "--agent", "su"), _option(argv, "--preset", "") or None
+    env = _parse("train", Train, argv, agents.preset(name, "", chosen)).env
+    options = _parse("train", Train, argv, agents.preset(name, env, chosen))
     if options.plot is not None:
         plots.require_matplotlib()
     if options.seeds < 1:
@@ -196,8 +199,11 @@ def list_names(argv: list[str]) -> int:
             env = maker(10)
             print(f"{family}-<L>".ljust(14), _first_line(type(env)))
     else:
-        for (name, family), preset in agents.PRESETS.items():
-            print(f"{name} on {family}-<L>: {preset()}")
+        for name in agents.REGISTRY:
+            for chosen, maker in agents.presets(name).items():
+                print(f"--agent {name} --preset {chosen}: {' '.join(str(maker()).split())}")
+        for (name, family), maker in agents.PRESETS.items():
+            print(f"{name} on {family}-<L> by default: {maker.__name__}")
     return 0
 
 

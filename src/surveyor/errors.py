@@ -13,5 +13,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> SurveyorError:
     known = list(known)
     lower = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
-    hint = f"did you mean '{lower[near[0]]}'?" if near else f"there is: {', '.join(known)}."
+    hint = (
+        f"did you mean '{lower[near[0]]}'?" if near else f"there is: {', '.join(known) or 'none'}."
+    )
     return SurveyorError(f"There is no {kind} '{name}'; {hint}")

@@ -142,10 +142,12 @@ def propositions(checks: list["Check"], path: Path) -> Path:
             [min(c.high, 1e9) - c.measured for c in shown],
         ]
         axes.errorbar(x, y, yerr=errors, fmt="o", ms=4, color=BLUE, ecolor=GREY, lw=1)
-        low, high = min(x + y) / 1.5, max(x + y) * 1.5
+        low, high = min(x + y), max(x + y)
+        if high > 10 * low:
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            low, high = low / 1.5, high * 1.5
         axes.plot([low, high], [low, high], color=GREY, ls="--", lw=1)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
         axes.set_title(title, fontsize=10)
         axes.set_xlabel("predicted")
         axes.spines[["top", "right"]].set_visible(False)

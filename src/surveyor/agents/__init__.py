@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from surveyor.agents import sources
 from surveyor.agents.base import Agent
 from surveyor.agents.bdqn import BDQN
 from surveyor.agents.bootdqn import BootDQN
@@ -53,8 +54,25 @@ def name_of(agent: Agent) -> str:
     raise SurveyorError(f"{type(agent).__name__} is not in the registry of agents.")
 
 
-def preset(name: str, env: str) -> Agent:
-    """The agent as it is meant to be used on this environment."""
+def presets(name: str) -> dict[str, Callable[[], Agent]]:
+    """The named sets of hyperparameters of an agent: its class methods, and the sources of SU."""
+    kind = named(name)
+    own = [key for key, value in vars(kind).items() if isinstance(value, classmethod)]
+    found: dict[str, Callable[[], Agent]] = {key: getattr(kind, key) for key in own}
+    if kind is SU:
+        makers = sources.text_tree, sources.text_chain
+        makers += sources.released_tree, sources.released_chain
+        found |= {maker.__name__: maker for maker in makers}
+    return found
+
+
+def preset(name: str, env: str, chosen: str | None = None) -> Agent:
+    """The agent as it is meant to be used on this environment, or with the preset of this name."""
+    if chosen is not None:
+        known = presets(name)
+        if chosen not in known:
+            raise unknown(f"preset of {name}", chosen, known)
+        return known[chosen]()
     maker = PRESETS.get((name, env.partition("-")[0]))
     return make(name, {}) if maker is None else maker()
 
@@ -70,4 +88,4 @@ def make(name: str, hyperparameters: Mapping[str, Any]) -> Agent:
         ) from None
 
 
-__all__ = ["PRESETS", "REGISTRY", "Agent", "make", "name_of", "named", "preset"]
+__all__ = ["PRESETS", "REGISTRY", "Agent", "make", "name_of", "named", "preset", "presets"]

@@ -5,8 +5,7 @@ import itertools
 from pathlib import Path
 from typing import Any, Literal
 
-from surveyor.agents import SU, Agent, BootDQN
-from surveyor.experiments import sources
+from surveyor.agents import SU, Agent, BootDQN, sources
 from surveyor.experiments.studies import Cell, carry_out, table, write
 
 Problem = Literal["tree", "chain"]

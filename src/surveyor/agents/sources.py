@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from surveyor.agents import SU
+from surveyor.agents.su import SU
 
 
 def text_tree() -> SU:
