@@ -69,9 +69,9 @@ def test_the_figures_ask_for_what_the_paper_shows():
 
 def test_the_grids_are_those_of_tables_2_and_3():
     su, one, many = tables.SEARCHES["tree"]
-    assert len(su.cells(seeds=1, episodes=1, thin=False)) == 2 * 3 * 3
-    assert len(one.cells(seeds=1, episodes=1, thin=False)) == 2 * 3 * 5 * 4
-    assert many.base.gradient_steps == 250
+    assert len(su.cells("text", seeds=1, episodes=1, thin=False)) == 2 * 3 * 3
+    assert len(one.cells("ours", seeds=1, episodes=1, thin=False)) == 2 * 3 * 5 * 4
+    assert many.bases["ours"].gradient_steps == 250
     (chain,) = tables.SEARCHES["chain"]
     assert math.prod(len(values) for values in chain.grid.values()) == 27
 

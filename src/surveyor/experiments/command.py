@@ -52,10 +52,12 @@ class GridSearch(Options):
 
     problem: Positional[Literal["tree", "chain"]] = "tree"
     """Table 2 (tree, at L = 100) or table 3 (chain, at L = 20)."""
-    seeds: int = 3
-    """Seeds for each point of the grid; the paper does not say how many."""
+    seeds: int | None = None
+    """Seeds for each point of the grid: 3 by default, 1 with --quick. The paper does not say."""
     algorithm: Literal["all", "SU", "B+P 1x", "B+P 25x"] = "all"
     """Which of the table's columns to search."""
+    source: Literal["ours", "text", "released"] = "ours"
+    """Whose SU: this library's preset, the paper's text, or its released code."""
 
 
 def paper(argv: list[str]) -> int:
@@ -108,14 +110,16 @@ def _gridsearch(argv: list[str]) -> None:
     from surveyor.experiments import tables
 
     options = _parse("gridsearch", GridSearch, argv)
-    if options.seeds < 1:
-        raise SurveyorError(f"seeds must be at least 1, not {options.seeds}.")
+    seeds = options.seeds if options.seeds is not None else 1 if options.quick else 3
+    if seeds < 1:
+        raise SurveyorError(f"seeds must be at least 1, not {seeds}.")
     tables.gridsearch(
         options.problem,
         options.out,
         quick=options.quick,
-        seeds=options.seeds,
+        seeds=seeds,
         algorithm=options.algorithm,
+        source=options.source,
     )
 
 

@@ -9,6 +9,7 @@ from surveyor.agents import SU, Agent, BootDQN, sources
 from surveyor.experiments.studies import Cell, carry_out, table, write
 
 Problem = Literal["tree", "chain"]
+Source = Literal["ours", "text", "released"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,12 +18,15 @@ class Search:
 
     algorithm: str
     env: str
-    base: Agent
+    bases: dict[Source, Agent]
+    """What is not searched, as this library, the paper's text and its released code have it."""
     grid: dict[str, tuple[Any, ...]]
     printed: dict[str, Any]
     """The paper's winner."""
 
-    def cells(self, *, seeds: int, episodes: int, thin: bool) -> dict[tuple[Any, ...], Cell]:
+    def cells(
+        self, source: Source, *, seeds: int, episodes: int, thin: bool
+    ) -> dict[tuple[Any, ...], Cell]:
         """A cell for each point of the grid, or with `thin` for its first and last values."""
         values = [v[:: max(1, len(v) - 1)] if thin else v for v in self.grid.values()]
         points = itertools.product(*values)
@@ -30,7 +34,7 @@ class Search:
             point: Cell(
                 self.algorithm,
                 self.env,
-                dataclasses.replace(self.base, **dict(zip(self.grid, point, strict=True))),
+                dataclasses.replace(self.bases[source], **dict(zip(self.grid, point, strict=True))),
                 seeds,
                 episodes,
             )
@@ -46,26 +50,32 @@ BOOTSTRAP_GRID: dict[str, tuple[Any, ...]] = {
     "prior_weight": (0.0, 0.1, 1.0, 10.0),
 }
 
+
+def _everywhere(agent: Agent) -> dict[Source, Agent]:
+    """One agent for all sources, which differ in nothing that is not searched."""
+    return {"ours": agent, "text": agent, "released": agent}
+
+
 SEARCHES: dict[Problem, list[Search]] = {
     "tree": [
         Search(
             "SU",
             "Tree-100",
-            sources.text_tree(),
+            {"ours": SU.tree(), "text": sources.text_tree(), "released": sources.released_tree()},
             {"features": (20, 40), "theta": THETA, "beta": BETA},
             {"features": 20, "theta": 1e4, "beta": 1e-3},
         ),
         Search(
             "B+P 1x",
             "Tree-100",
-            BootDQN.paper_1x(),
+            _everywhere(BootDQN.paper_1x()),
             BOOTSTRAP_GRID,
             {"hidden": 20, "ensemble": 10, "bootstrap": 0.75, "prior_weight": 0.1},
         ),
         Search(
             "B+P 25x",
             "Tree-100",
-            BootDQN.paper_25x(),
+            _everywhere(BootDQN.tree_25x()),
             BOOTSTRAP_GRID,
             {"hidden": 20, "ensemble": 10, "bootstrap": 1.0, "prior_weight": 0.0},
         ),
@@ -74,7 +84,11 @@ SEARCHES: dict[Problem, list[Search]] = {
         Search(
             "SU",
             "Chain-20",
-            sources.text_chain(),
+            {
+                "ours": SU.chain(),
+                "text": sources.text_chain(),
+                "released": sources.released_chain(),
+            },
             {"gradient_steps": (10, 20, 40), "theta": THETA, "beta": BETA},
             {"gradient_steps": 40, "theta": 1.0, "beta": 1e-2},
         )
@@ -85,7 +99,6 @@ SEARCHES: dict[Problem, list[Search]] = {
 
 def show(out: Path) -> None:
     """Tables 2 and 3 as the paper prints them, beside this library's presets."""
-    presets = {("tree", "SU"): SU.tree(), ("chain", "SU"): SU.chain()}
     rows = [
         [
             f"{number} ({problem})",
@@ -93,7 +106,7 @@ def show(out: Path) -> None:
             name,
             "{" + ", ".join(f"{value:g}" for value in values) + "}",
             f"{search.printed[name]:g}",
-            f"{getattr(presets.get((problem, search.algorithm), search.base), name):g}",
+            f"{getattr(search.bases['ours'], name):g}",
         ]
         for number, (problem, searches) in zip((2, 3), SEARCHES.items(), strict=True)
         for search in searches
@@ -104,13 +117,21 @@ def show(out: Path) -> None:
     write(out, "tables", [dict(zip(header, row, strict=True)) for row in rows], lines)
 
 
-def gridsearch(problem: Problem, out: Path, *, quick: bool, seeds: int, algorithm: str) -> None:
+def gridsearch(
+    problem: Problem,
+    out: Path,
+    *,
+    quick: bool,
+    seeds: int,
+    algorithm: str = "all",
+    source: Source = "ours",
+) -> None:
     """Run the paper's own search and print its winner: most seeds solved, then the soonest."""
     lines, data = [f"# Grid search: {problem}", ""], []
     for search in SEARCHES[problem]:
         if algorithm not in ("all", search.algorithm):
             continue
-        cells = search.cells(seeds=seeds, episodes=500 if quick else 5000, thin=quick)
+        cells = search.cells(source, seeds=seeds, episodes=600 if quick else 5000, thin=quick)
         outcomes = carry_out(cells.values(), out / "runs")
         ranked = sorted(
             zip(cells, outcomes, strict=True),
