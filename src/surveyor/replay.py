@@ -1,5 +1,7 @@
 """A ring of past transitions inside the compiled loop, and the best episode beside it."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -22,11 +24,11 @@ class Replay(eqx.Module):
     """The last `capacity` transitions, oldest overwritten first, and the best episode for ever.
 
     Write first and sample after: XLA then keeps the ring in place. A `lax.cond` around it, or a
-    read between two writes, would copy all of it at every step. The best episode is kept behind
-    the ring in the same arrays, so that a batch is one gather.
+    read between two writes, would copy all of it at every step. A transition is one row of bits,
+    and the best episode is kept behind the ring in the same array, so that a batch is one gather.
     """
 
-    storage: Transition
+    storage: Int[Array, "rows columns"]
     written: Int[Array, ""]
     """Transitions written since the beginning."""
     newest: Int[Array, ""]
@@ -36,10 +38,10 @@ class Replay(eqx.Module):
     """How many transitions an episode has at the most."""
 
     @classmethod
-    def create(cls, example: Transition, capacity: int, longest: int) -> "Replay":
-        """An empty ring for transitions of this shape and type; it holds one episode at least."""
+    def create(cls, capacity: int, longest: int) -> "Replay":
+        """An empty ring, for states that are numbers; it holds one episode at least."""
         rows = max(capacity, longest) + longest
-        storage = jax.tree.map(lambda x: jnp.zeros((rows, *x.shape), x.dtype), example)
+        storage = jnp.zeros((rows, len(dataclasses.fields(Transition))), jnp.int32)
         zeros = [jnp.zeros((), jnp.int32) for _ in range(4)]
         best = Best(jnp.full((), -jnp.inf), zeros[0], zeros[1])
         return cls(storage, zeros[2], zeros[3], best, longest)
@@ -47,7 +49,7 @@ class Replay(eqx.Module):
     @property
     def capacity(self) -> int:
         """How many transitions the ring holds at most."""
-        return self.storage.action.shape[0] - self.longest
+        return len(self.storage) - self.longest
 
     def add(self, episode: Transition, count: Int[Array, ""]) -> "Replay":
         """Append the first `count` transitions, which are one episode."""
@@ -58,11 +60,8 @@ class Replay(eqx.Module):
         ring = jnp.where(valid, (self.written + step) % self.capacity, nowhere)
         behind = jnp.where(valid & better, self.capacity + step, nowhere)
         where = jnp.concatenate([ring, behind])
-        storage = jax.tree.map(
-            lambda rows, new: rows.at[where].set(jnp.concatenate([new, new]), mode="drop"),
-            self.storage,
-            episode,
-        )
+        new = _to_rows(episode)
+        storage = self.storage.at[where].set(jnp.concatenate([new, new]), mode="drop")
         best = jax.tree.map(
             lambda new, old: jnp.where(better, new, old),
             Best(total, count, self.written),
@@ -84,7 +83,12 @@ class Replay(eqx.Module):
             chosen = (recent <= place) & (place < recent + best)
             number = jnp.where(chosen, self.best.number + step, number)
             index = jnp.where(chosen, self.capacity + step, index)
-        drawn = jax.tree.map(lambda rows: rows[index], self.storage)
-        return Batch(
-            drawn.obs, drawn.action, drawn.reward, drawn.next_obs, drawn.terminated, number
-        )
+        obs, action, reward, next_obs, terminated = self.storage[index].T
+        reward = jax.lax.bitcast_convert_type(reward, jnp.float32)
+        return Batch(obs, action, reward, next_obs, terminated > 0, number)
+
+
+def _to_rows(steps: Transition) -> Int[Array, "n columns"]:
+    bits = jax.lax.bitcast_convert_type(steps.reward.astype(jnp.float32), jnp.int32)
+    columns = (steps.obs, steps.action, bits, steps.next_obs, steps.terminated)
+    return jnp.stack([column.astype(jnp.int32) for column in columns], axis=1)

@@ -78,12 +78,10 @@ def run_keys(seed: int) -> tuple[Key[Array, ""], Key[Array, ""]]:
 
 def start(agent: Agent, env: Environment, key: Key[Array, ""]) -> Loop:
     """The loop's state before the first episode."""
-    integer, false = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
-    example = Transition(integer, integer, jnp.zeros(()), integer, false)
     return Loop(
         agent=agent.init(env.spec, key),
-        replay=Replay.create(example, agent.replay_capacity, env.horizon),
-        episode=integer,
+        replay=Replay.create(agent.replay_capacity, env.horizon),
+        episode=jnp.zeros((), jnp.int32),
         steps=jnp.zeros((), jnp.int32),
         gradient_steps=jnp.zeros((), jnp.int32),
         first_success=jnp.full((), -1, jnp.int32),
