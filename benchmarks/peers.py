@@ -1,7 +1,7 @@
 """Our Bootstrapped DQN beside bsuite's JAX one on DeepSea, in one run on one core.
 
     make bench-peers                                    # in an environment of its own
-    python benchmarks/peers.py [--sizes 10 20 30] [--solve 15 20] [--minutes 2]
+    python benchmarks/peers.py [--sizes 10 20 30] [--solve 20 30] [--minutes 2]
 
 1. Episodes a second with the same ensemble, batch and updates: 20 heads with additive priors of
    weight 5, batches of 128, and an update of every head at every step of the environment. Theirs is
@@ -103,9 +103,10 @@ def learning(size: int, minutes: float) -> None:
     while time.monotonic() - began < 60 * minutes:
         returns.append(next(running)[0])
     successes = [i + 1 for i, total in enumerate(returns) if total > 0.5]
-    first = successes[0] if successes else None
+    first = f"the first at {successes[0]}" if successes else "no success"
+    lately = sum(total > 0.5 for total in returns[-50:])
     print(f"\nDeepSea-{size} in {minutes:g} minutes")
-    print(f"  bsuite     {len(returns)} episodes, {len(successes)} successes, first {first}")
+    print(f"  bsuite     {len(returns)} episodes, {first}, {lately} of the last 50 successes")
     episodes = int(60 * minutes / Trained(size, ours(size)).episode(10))
     run = sv.train(ours(size), f"Chain-{size}", seed=0, episodes=episodes)
     end = f"solved at {run.solved_at} after {run.seconds:.0f} s" if run.solved_at else "not solved"
@@ -115,7 +116,7 @@ def learning(size: int, minutes: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 20, 30])
-    parser.add_argument("--solve", type=int, nargs="*", default=[15, 20])
+    parser.add_argument("--solve", type=int, nargs="*", default=[20, 30])
     parser.add_argument("--minutes", type=float, default=2.0, help="of theirs, for each --solve")
     options = parser.parse_args()
     for size in options.sizes:
