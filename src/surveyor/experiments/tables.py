@@ -151,7 +151,7 @@ def gridsearch(
         printed = ", ".join(f"{name} {value:g}" for name, value in search.printed.items())
         winner = best if ranked[0][1].solved else "none: no point was solved"
         lines += [
-            f"## {search.algorithm} on {search.env}, {seeds} seeds",
+            f"## {search.algorithm} on {search.env}, {seeds} seed{'s'[: seeds > 1]}",
             "",
             f"Winner here: {winner}.  ",
             f"The paper's: {printed}.",
