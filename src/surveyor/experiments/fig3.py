@@ -26,7 +26,7 @@ def paper_line(size: Any) -> Any:
 
 def cells(*, quick: bool, beyond: bool) -> list[Cell]:
     """Every point of the figure."""
-    su, psrl, bootstrap, seeds = PAPER_SIZES, [20, 40, 60, 80], [10, 15, 20, 25, 40], 5
+    su, psrl, bootstrap, seeds = PAPER_SIZES, [20, 40, 60, 80], [10, 15, 20, 25], 5
     if quick:
         su, psrl, bootstrap, seeds = [10, 20, 40], [10, 20], [10], 3
     elif beyond:
