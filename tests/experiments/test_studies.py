@@ -72,6 +72,7 @@ def test_the_grids_are_those_of_tables_2_and_3():
     assert len(su.cells("text", seeds=1, episodes=1, thin=False)) == 2 * 3 * 3
     assert len(one.cells("ours", seeds=1, episodes=1, thin=False)) == 2 * 3 * 5 * 4
     assert many.bases["ours"].gradient_steps == 250
+    assert len(many.cells("ours", seeds=1, episodes=1, thin=True)) == 1 * 2 * 2 * 2
     (chain,) = tables.SEARCHES["chain"]
     assert math.prod(len(values) for values in chain.grid.values()) == 27
 

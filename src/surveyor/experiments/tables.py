@@ -27,9 +27,11 @@ class Search:
     def cells(
         self, source: Source, *, seeds: int, episodes: int, thin: bool
     ) -> dict[tuple[Any, ...], Cell]:
-        """A cell for each point of the grid, or with `thin` for its first and last values."""
-        values = [v[:: max(1, len(v) - 1)] if thin else v for v in self.grid.values()]
-        points = itertools.product(*values)
+        """A cell for each point of the grid, or with `thin` for its first and last values, and one
+        width of the network."""
+        ends = {name: values[:: max(1, len(values) - 1)] for name, values in self.grid.items()}
+        ends |= {name: ends[name][:1] for name in ("features", "hidden") if name in ends}
+        points = itertools.product(*(ends if thin else self.grid).values())
         return {
             point: Cell(
                 self.algorithm,
