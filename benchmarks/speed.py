@@ -18,19 +18,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from functools import partial
 from typing import Any
 
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core, before JAX counts them
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
 import surveyor as sv
-from surveyor.agents.base import argmax
+from surveyor.networks import TabularNetwork
+from surveyor.successors import Outputs
 from surveyor.training import compiled
+from surveyor.types import Batch
 
 AGENT = sv.SU.chain()  # batch 100, d = 20, 40 gradient steps an episode
 
@@ -89,10 +91,44 @@ class Memory:
             column[self.written % self.capacity] = x
         self.written += 1
 
-    def read(self, where: np.ndarray) -> sv.Transition:
+    def read(self, where: np.ndarray) -> Batch:
         obs, action, reward, next_obs, terminated = (column[where] for column in self.columns)
         obs, action, next_obs = (np.asarray(x, np.int32) for x in (obs, action, next_obs))
-        return sv.Transition(*map(jnp.asarray, (obs, action, reward, next_obs, terminated)))
+        number = jnp.asarray(where.astype(np.int32))
+        step = [jnp.asarray(x) for x in (obs, action, reward, next_obs, terminated)]
+        return Batch(step[0], step[1], step[2], step[3], step[4], number)
+
+
+class DenseTables(eqx.Module):
+    """The model that a careful user would write: optax.adam on the whole of every table."""
+
+    weights: Any  # U, ψ and what states share
+    moments: Any
+    network: TabularNetwork = eqx.field(static=True)
+
+    @property
+    def w(self):
+        return self.weights[2].w
+
+    def psi(self, obs):
+        return self.network.psi(self.weights[1][obs])
+
+    next_psi = psi
+
+    def phi(self, obs, action):
+        return self.network.phi(self.weights[0][obs], action, self.weights[2])
+
+    def fetch(self, obs):
+        return self.weights, None
+
+    def outputs(self, weights, obs, action):
+        psi = self.network.psi(weights[1][obs])
+        psi = jnp.take_along_axis(psi, action[:, None, None], axis=1)[:, 0]
+        return Outputs(psi, self.network.phi(weights[0][obs], action, weights[2]), weights[2].w)
+
+    def update(self, obs, fetched, gradients):
+        updates, moments = optax.adam(AGENT.learning_rate).update(gradients, self.moments)
+        return DenseTables(optax.apply_updates(self.weights, updates), moments, self.network)
 
 
 def python_loop(episodes: int, size: int) -> float:
@@ -100,52 +136,36 @@ def python_loop(episodes: int, size: int) -> float:
     `learn` with donated buffers, a replay of NumPy arrays, and optax.adam on the whole table."""
     env, params = sv.envs.make(f"Chain-{size}")
     key = jax.random.key(0)
-    state, network = AGENT.init(env.spec, key), AGENT._network(2)
-    adam = optax.adam(AGENT.learning_rate)
-    weights: Any = network.init(env.spec, key)  # U, ψ and what states share
-    optimiser = adam.init(weights)
-    step_env = jax.jit(env.step_env)
-    act = jax.jit(lambda table, w, obs, u: argmax(network.psi(table[obs]) @ w, u))
-
-    @partial(jax.jit, donate_argnums=(0, 1))
-    def learn(weights, optimiser, posterior, batch, key):
-        now = dataclasses.replace(state, shared=weights[2], posterior=posterior)
-        next_psi = network.psi(weights[1][batch.next_obs])
-        targets = AGENT._targets(now, next_psi, batch.terminated, key)
-
-        def loss(weights):
-            hidden, psi = weights[0][batch.obs], network.psi(weights[1][batch.obs])
-            psi = jnp.take_along_axis(psi, batch.action[:, None, None], axis=1)[:, 0]
-            return AGENT._loss(hidden, psi, weights[2], network, batch, targets)[0]
-
-        updates, optimiser = adam.update(jax.grad(loss)(weights), optimiser)
-        return optax.apply_updates(weights, updates), optimiser
-
-    @jax.jit
-    def observe(weights, posterior, episode):
-        phi = network.phi(weights[0][episode.obs], episode.action, weights[2])
-        return posterior.update(network.pad(phi), episode.reward)
-
-    rng, posterior = np.random.default_rng(0), state.posterior
+    ours = AGENT.init(env.spec, key)
+    first: Any = ours.model
+    network: TabularNetwork = first.network
+    weights: Any = network.init(env.spec, key)
+    model = DenseTables(weights, optax.adam(AGENT.learning_rate).init(weights), network)
+    state = dataclasses.replace(ours, model=model)
+    step_env, act = jax.jit(env.step_env), jax.jit(AGENT.act)
+    learn = jax.jit(AGENT.learn, donate_argnums=0)
+    observe = jax.jit(AGENT.observe, donate_argnums=0)
+    rng = np.random.default_rng(0)
     memory, took = Memory(AGENT.replay_capacity), []
     for _ in range(episodes):
         began, first, done = time.perf_counter(), memory.written, False
         key, sample_key = jax.random.split(key)
-        w = posterior.sample(sample_key, mean=network.pad(weights[2].w))
+        w = AGENT.sample(state, sample_key)
         obs, env_state = env.reset(key, params)
         while not done:
-            action = act(weights[1], w, obs, rng.random(2, np.float32))
+            action = act(state, w, obs, rng.random(2, np.float32))
             last, env_state, reward, terminated, _ = step_env(key, env_state, action, params)
             memory.add(obs, action, reward, last, terminated)
             obs, done = last, bool(terminated)
-        posterior = observe(weights, posterior, memory.read(np.arange(first, memory.written)))
+        new = memory.read(np.arange(first, memory.written))
+        state = observe(state, new, np.ones(memory.written - first, bool))
         for _ in range(AGENT.gradient_steps):
-            new = rng.integers(first, memory.written, AGENT.recent)
+            recent = rng.integers(first, memory.written, AGENT.recent)
             old = rng.integers(0, memory.written, AGENT.batch_size - AGENT.recent)
             key, target_key = jax.random.split(key)
-            batch = memory.read(np.concatenate([new, old]))
-            weights, optimiser = learn(weights, optimiser, posterior, batch, target_key)
-        jax.block_until_ready(weights)
+            batch = memory.read(np.concatenate([recent, old]))
+            state, _ = learn(state, batch, target_key)
+        jax.block_until_ready(state)
         took.append(time.perf_counter() - began)
     return min(took[2:])
 

@@ -96,7 +96,7 @@ def test_resume_and_evaluate(run_path, capsys):
         ("envs", "TiedTree-<L>"),
         ("presets", "novelty_step=0.03"),
         ("presets", "--agent bootdqn --preset paper_25x: BootDQN("),
-        ("presets", "su on Chain-<L> by default: chain"),
+        ("presets", "su on Chain by default: chain"),
     ],
 )
 def test_list(what, expected, capsys):
@@ -127,7 +127,7 @@ BAD = [
     ),
     (
         ["train", "Tree-4", "--agent", "dqn", "--preset", "x"],
-        "no preset of dqn 'x'; there is: none.",
+        "no preset of dqn 'x'; there is: minatar, atari, classic.",
     ),
     (["trian", "Tree-10"], "did you mean 'train'?"),
     (["train", "Trea-10"], "did you mean 'Tree-10'?"),
@@ -190,7 +190,8 @@ def test_help_teaches(capsys):
         (
             "train",
             "surveyor train needs to know: The environment: Tree-<L>, TiedTree-<L> or Chain-<L>, "
-            "such as Tree-100.",
+            "such as Tree-100; MinAtar/<Game>; ALE/<Game>; or any Gymnasium id, such as "
+            "CartPole-v1 or my_package:MyEnv-v0.",
         ),
         ("list agentz", "There is no list 'agentz'; did you mean 'agents'?"),
     ],

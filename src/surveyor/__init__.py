@@ -5,19 +5,7 @@ run = sv.train("su", "Tree-100", seed=0)
 run.solved_at, run.q_posterior([0, 2, 4])
 """
 
-import os
-
-# The QR and triangular solves of a d × d posterior are too small to be split over threads, and
-# OpenBLAS's idle threads spin: two runs side by side are ten times slower with them.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-# XLA dispatches the operations of a loop's body one by one, some 50 ns each, unless a pass touches
-# fewer bytes than this (1 kB where nothing is said): then the loop is one function. An episode of a
-# tabular agent is such a loop, and seven times faster so.
-if "xla_backend_extra_options" not in os.environ.get("XLA_FLAGS", ""):
-    _flag = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=8192"
-    os.environ["XLA_FLAGS"] = f"{_flag} {os.environ.get('XLA_FLAGS', '')}".strip()
-
+from surveyor import _settings as _settings  # isort: skip  # before anything imports JAX
 from surveyor import agents, envs
 from surveyor.agents import Agent
 from surveyor.agents.bdqn import BDQN

@@ -14,10 +14,13 @@ from tyro.conf import Positional, arg
 
 from surveyor import agents, envs, plots
 from surveyor.agents.base import Agent
+from surveyor.envs.atari import FRAMES
+from surveyor.envs.functional import MINATAR
 from surveyor.errors import SurveyorError, unknown
 from surveyor.experiments.command import paper
 from surveyor.options import parse
-from surveyor.training import api, parallel
+from surveyor.training import api, film, loggers, parallel, problems
+from surveyor.training.config import Config
 from surveyor.training.evaluate import evaluate as evaluate_run
 from surveyor.training.folder import Record, RunFolder
 from surveyor.training.progress import Reporter, summary
@@ -37,10 +40,11 @@ surveyor COMMAND --help says more about each."""
 
 @dataclasses.dataclass(frozen=True)
 class Train:
-    """Train an agent on an environment, until it is solved or the episodes are spent."""
+    """Train an agent on an environment, until it is solved or the budget is spent."""
 
     env: Positional[str]
-    """The environment: Tree-<L>, TiedTree-<L> or Chain-<L>, such as Tree-100."""
+    """The environment: Tree-<L>, TiedTree-<L> or Chain-<L>, such as Tree-100; MinAtar/<Game>;
+    ALE/<Game>; or any Gymnasium id, such as CartPole-v1 or my_package:MyEnv-v0."""
     hyperparameters: Annotated[Agent, arg(name="agent")]
     agent: str = "su"
     """The agent; `surveyor list agents` names them. Its options are below, with the defaults that
@@ -49,7 +53,16 @@ class Train:
     """Take these defaults of the agent instead, such as paper_25x; `surveyor list presets` has
     them all."""
     episodes: int | None = None
-    """How many training episodes at the most. By default 5000, more on a long chain."""
+    """How many training episodes at the most, on trees and chains. By default 5000, more on a long
+    chain."""
+    steps: int | None = None
+    """How many steps of the environment, everywhere else. By default 1,000,000 on MinAtar and
+    200,000 in Gymnasium."""
+    frames: int | None = None
+    """The same on Atari, where a step is four frames. By default 200,000,000, as in the paper."""
+    protocol: str | None = None
+    """On Atari: paper (no-op starts, a life lost ends an episode for learning; the default) or
+    machado (sticky actions, all 18 actions)."""
     seed: int = 0
     """Decides the environment's hidden action mapping and all randomness of the training."""
     seeds: int = 1
@@ -60,6 +73,10 @@ class Train:
     """Where the run folders go."""
     plot: Path | None = None
     """Write a picture of the (first) run's learning to this file."""
+    tensorboard: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Write the metrics for TensorBoard as well, into the run folder."""
+    wandb: str | None = None
+    """Send the metrics to this project of Weights & Biases as well."""
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Print the outcome as one JSON object, and nothing else on standard output."""
 
@@ -81,8 +98,10 @@ class Evaluate:
 
     run: Positional[Path]
     """The run's folder."""
-    episodes: int = 10
-    """How many episodes."""
+    episodes: int | None = None
+    """How many episodes: by default 10, and on Atari 100, as in the paper."""
+    video: Path | None = None
+    """Write a film of one episode to this file, .mp4 or .gif, if the environment has pictures."""
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Print the outcome as one JSON object on the last line."""
 
@@ -124,25 +143,33 @@ def train(argv: list[str]) -> int:
     # Twice: the environment that the first reading finds decides the defaults of the second.
     name, chosen = _option(argv, "--agent", "su"), _option(argv, "--preset", "") or None
     env = _parse("train", Train, argv, agents.preset(name, "", chosen)).env
-    options = _parse("train", Train, argv, agents.preset(name, env, chosen))
+    family = problems.family(env)
+    options = _parse("train", Train, argv, agents.preset(name, family, chosen))
     if options.plot is not None:
         plots.require_matplotlib()
     if options.seeds < 1:
         raise SurveyorError(f"seeds must be at least 1, not {options.seeds}.")
+    steps = _steps(options, family)
     configs = [
         api.configure(
             options.hyperparameters,
             options.env,
             seed=seed,
             episodes=options.episodes,
+            steps=steps,
             stop_when_solved=not options.keep_going,
+            protocol=options.protocol,
         )
         for seed in range(options.seed, options.seed + options.seeds)
     ]
+    sinks = loggers.check(tensorboard=options.tensorboard, wandb=options.wandb)
     names = [f"{config.env} seed {config.seed}" for config in configs]
-    with Reporter(names, configs[0].episodes) as reporter:
+    with Reporter(names, configs[0].budget, unit=_unit(configs[0])) as reporter:
         results = parallel.train_all(
-            configs, options.out, lambda n, record, now: reporter.update(names[n], record, now)
+            configs,
+            options.out,
+            lambda n, record, now: reporter.update(names[n], record, now),
+            sinks=sinks,
         )
         for name, result in zip(names, results, strict=True):
             reporter.end(name, "done" if result["finished"] else "stopped")
@@ -159,11 +186,11 @@ def resume(argv: list[str]) -> int:
     options = _parse("resume", Resume, argv, agent)
     config = RunFolder.open(path).config()
     name = f"{config.env} seed {config.seed}"
-    with Reporter([name], config.episodes) as reporter:
+    with Reporter([name], config.budget, unit=_unit(config)) as reporter:
         run = api.resume(
             path,
             agent=options.hyperparameters,
-            report=lambda run: reporter.update(name, run.metrics[-1], run.result),
+            report=lambda run: reporter.update(name, run.latest, run.result),
         )
         reporter.end(name, "done" if run.finished else "stopped")
     result = {**run.result, "finished": run.finished}
@@ -174,15 +201,27 @@ def evaluate(argv: list[str]) -> int:
     """`surveyor evaluate`."""
     options = _parse("evaluate", Evaluate, argv)
     run = api.load(options.run)
-    outcome = evaluate_run(run, options.episodes)
+    atari = problems.family(run.config.env) == "ALE"
+    episodes = options.episodes or (100 if atari else 10)
+    outcome = evaluate_run(run, episodes if options.episodes is None else options.episodes)
+    if options.video is not None:
+        print(f"The film is {film.write(run, options.video)}", file=sys.stderr)
     if options.json:
-        print(json.dumps({"path": str(options.run), **dataclasses.asdict(outcome)}))
-    else:
-        print(
-            f"{run.config.env}, greedy policy after {int(run.loop.episode)} training episodes: "
-            f"mean return {outcome.mean_return:.4g} over {options.episodes} episodes, "
-            f"{outcome.optimal:.0%} optimal (the optimal return is {outcome.optimal_return:.4g})."
-        )
+        said = {"mean_return": outcome.mean_return, **dataclasses.asdict(outcome)}
+        print(json.dumps({"path": str(options.run), **said}))
+        return 0
+    done = run.runner.result(run.loop)
+    trained = f"{done['steps']} steps" if "steps" in done else f"{done['episodes']} episodes"
+    known = ""
+    if outcome.optimal is not None:
+        best = f"the optimal return is {outcome.optimal_return:.4g}"
+        known = f", {outcome.optimal:.0%} optimal ({best})"
+    if outcome.human_normalised is not None:
+        known = f", human-normalised {outcome.human_normalised:.3f}"
+    print(
+        f"{run.config.env}, greedy policy after {trained} of training: mean return "
+        f"{outcome.mean_return:.4g} over {len(outcome.returns)} episodes{known}."
+    )
     return 0
 
 
@@ -197,13 +236,16 @@ def list_names(argv: list[str]) -> int:
     elif what == "envs":
         for family, maker in envs.FAMILIES.items():
             env = maker(10)
-            print(f"{family}-<L>".ljust(14), _first_line(type(env)))
+            print(f"{family}-<L>".ljust(16), _first_line(type(env)))
+        print("MinAtar/<Game>".ljust(16), ", ".join(MINATAR))
+        print("ALE/<Game>".ljust(16), "the Atari games, by the names that ale-py or Gymnasium has")
+        print("<Gymnasium id>".ljust(16), "such as CartPole-v1 or my_package:MyEnv-v0")
     else:
         for name in agents.REGISTRY:
             for chosen, maker in agents.presets(name).items():
                 print(f"--agent {name} --preset {chosen}: {' '.join(str(maker()).split())}")
         for (name, family), maker in agents.PRESETS.items():
-            print(f"{name} on {family}-<L> by default: {maker.__name__}")
+            print(f"{name} on {family} by default: {maker.__name__}")
     return 0
 
 
@@ -226,6 +268,19 @@ def _parse(command, kind, argv, agent=None):
             kind.__name__, [field], bases=(kind,), frozen=True, kw_only=True
         )
     return parse(kind, argv, f"surveyor {command}")
+
+
+def _steps(options: Train, family: str) -> int | None:
+    """The budget in steps, from steps or frames."""
+    if options.frames is None:
+        return options.steps
+    if family != "ALE" or options.steps is not None:
+        raise SurveyorError("Frames are for Atari games, in place of steps.")
+    return max(1, options.frames // FRAMES)
+
+
+def _unit(config: Config) -> str:
+    return "episode " if config.steps is None else "step "
 
 
 def _option(argv: list[str], name: str, default: str) -> str:
@@ -252,7 +307,7 @@ def _agent_of_run(argv: list[str]) -> tuple[Agent, Path]:
 def _conclude(env: str, agent: str, results: list[Record], *, as_json: bool) -> int:
     """Say how it went; 130 if something was stopped before its end."""
     stopped = [result["path"] for result in results if not result.pop("finished")]
-    solved = [result["solved_at"] for result in results if result["solved_at"] is not None]
+    solved = [at for result in results if (at := result.get("solved_at")) is not None]
     # Unsolved runs count as later than any solved one; a median among them is no number.
     ranked = sorted(solved) + [float("inf")] * (len(results) - len(solved))
     median = statistics.median(ranked)
@@ -262,7 +317,7 @@ def _conclude(env: str, agent: str, results: list[Record], *, as_json: bool) -> 
     else:
         for result in results:
             print(f"{env} {agent} seed {result['seed']}: {summary(result)}\n  {result['path']}")
-        if len(results) > 1:
+        if len(results) > 1 and "steps" not in results[0]:
             said = "" if median is None else f", median episode {median:g}"
             print(f"{len(solved)} of {len(results)} solved{said}")
     for path in stopped:

@@ -17,3 +17,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> SurveyorError:
         f"did you mean '{lower[near[0]]}'?" if near else f"there is: {', '.join(known) or 'none'}."
     )
     return SurveyorError(f"There is no {kind} '{name}'; {hint}")
+
+
+def missing(package: str, extra: str, purpose: str) -> SurveyorError:
+    """The error for an extra that is not installed."""
+    return SurveyorError(f'{purpose} needs {package}: pip install "surveyor[{extra}]".')

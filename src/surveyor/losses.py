@@ -5,7 +5,7 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from surveyor.types import Transition
+from surveyor.types import Batch
 
 Penalty = Literal["squared", "smooth_l1"]
 """How an error counts: squared (paper) or smooth-L1 (released code)."""
@@ -22,12 +22,22 @@ def penalty(error: Float[Array, "*n"], kind: Penalty) -> Float[Array, "*n"]:
     return inside * (size - 0.5 * inside)
 
 
+def alive(batch: Batch, discount: float) -> Float[Array, " b"]:
+    """What the value of s' counts for: γ, or γᵐ after m steps; 0 where the episode has ended."""
+    ahead = discount if batch.discount is None else batch.discount
+    return ahead * (1.0 - batch.terminated)
+
+
 def td_target(
-    batch: Transition, discount: float, next_value: Float[Array, "b g"]
+    batch: Batch, discount: float, next_value: Float[Array, "b g"]
 ) -> Float[Array, "b g"]:
     """r + γ V(s'), for one or several values of s'; only r where the episode has ended."""
-    alive = discount * (1.0 - batch.terminated)
-    return batch.reward[:, None] + alive[:, None] * next_value
+    return batch.reward[:, None] + alive(batch, discount)[:, None] * next_value
+
+
+def weighted_mean(losses: Float[Array, " b"], batch: Batch) -> Float[Array, ""]:
+    """The mean over a batch, of which each example counts for its weight."""
+    return jnp.mean(losses if batch.weight is None else batch.weight * losses)
 
 
 def successor_loss(

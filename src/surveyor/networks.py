@@ -89,22 +89,20 @@ class TabularNetwork(eqx.Module):
             a, d, m = shared.action.shape
             hidden = jax.nn.relu(hidden + shared.hidden_bias)
             weights = jnp.moveaxis(shared.action, 0, 1).reshape(d, a * m)
-            outputs = _linear(hidden, weights).reshape(-1, a, m) + shared.action_bias
+            outputs = linear(hidden, weights).reshape(-1, a, m) + shared.action_bias
         else:
             outputs = hidden[:, None] + shared.action[:, 0]
         phi = jax.nn.relu(jnp.sum(outputs * taken, axis=1))
-        if self.normalise:
-            phi = phi * jax.lax.rsqrt(jnp.sum(phi**2, axis=-1, keepdims=True) + 1e-12)
-        return phi
+        return unit(phi) if self.normalise else phi
 
-    def pad(self, seen: Float[Array, "*b m"], novelty: float = 0.0) -> Float[Array, "*b d"]:
-        """φ or ŵ among all features, with this value in the novelty features."""
-        widths = [(0, 0)] * (seen.ndim - 1) + [(self.novelty, 0)]
-        return jnp.pad(seen, widths, constant_values=novelty)
+
+def unit(phi: Float[Array, "*b m"]) -> Float[Array, "*b m"]:
+    """φ / ‖φ‖, and 0 where that is 0."""
+    return phi * jax.lax.rsqrt(jnp.sum(phi**2, axis=-1, keepdims=True) + 1e-12)
 
 
 @jax.custom_vjp
-def _linear(x: Float[Array, "b n"], weights: Float[Array, "n m"]) -> Float[Array, "b m"]:
+def linear(x: Float[Array, "b n"], weights: Float[Array, "n m"]) -> Float[Array, "b m"]:
     """x @ weights, with a gradient that is fast on CPUs.
 
     XLA folds the transpose in xᵀ @ g into the product and then has no library routine for it; the
@@ -118,7 +116,7 @@ def _linear_backward(saved, g):
     return g @ weights.T, jax.lax.optimization_barrier(x.T) @ g
 
 
-_linear.defvjp(lambda x, weights: (x @ weights, (x, weights)), _linear_backward)
+linear.defvjp(lambda x, weights: (x @ weights, (x, weights)), _linear_backward)
 
 
 def _folded_xavier(

@@ -93,6 +93,12 @@ class Posterior(eqx.Module):
         white = self._whiten(features)
         return white.T @ white
 
+    def diagnose(self) -> dict[str, Float[Array, ""]]:
+        """The trace of Σ_w, and the condition number of Λ."""
+        sizes = jnp.linalg.svd(self.R, compute_uv=False)
+        condition = (sizes[0] / jnp.maximum(sizes[-1], 1e-30)) ** 2
+        return {"posterior_trace": jnp.sum(sizes**-2.0), "posterior_condition": condition}
+
     def _decay(self, rows: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """What is left of √Λ after so many further rows: ζ^(rows/2)."""
         return jnp.float32(self.zeta) ** (rows / 2)

@@ -69,9 +69,9 @@ def test_q_is_network_plus_weighted_prior_and_tests_take_the_mean():
     agent = BootDQN(prior_weight=3.0)
     state = agent.init(SPEC, jax.random.key(0))
     obs, heads = jnp.arange(5), agent.greedy(state)
-    network, key = agent._network, jax.random.split(jax.random.key(0), 3)[1]
-    prior = network.q(network.init(SPEC, key), obs, heads)
-    total = network.q(state.ensemble, obs, heads) + 3.0 * prior
+    key = jax.random.split(jax.random.key(0), 3)[1]
+    prior = agent._q_network(SPEC, key, agent.ensemble).q(obs, heads)
+    total = state.ensemble.q(obs, heads) + 3.0 * prior
     np.testing.assert_allclose(agent.q(state, heads, obs), total.mean(1), rtol=1e-5)
     np.testing.assert_allclose(agent.q(state, heads[2:3], obs), total[:, 2], rtol=1e-5)
     assert BootDQN(prior_weight=0.0).init(SPEC, jax.random.key(0)).prior is None

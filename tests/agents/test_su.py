@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from surveyor import SU, SurveyorError
-from surveyor.types import EnvSpec, Transition
+from surveyor.types import Batch, EnvSpec
 
 SPEC = EnvSpec(num_states=4, num_actions=2, horizon=4)
 SMALL = SU(
@@ -18,17 +18,21 @@ SMALL = SU(
 
 
 def transition(obs, action, reward, next_obs, terminated):
-    return Transition(
+    return Batch(
         jnp.array(obs), jnp.array(action), jnp.array(reward), jnp.array(next_obs),
-        jnp.array(terminated),
+        jnp.array(terminated), jnp.arange(len(obs)),
     )  # fmt: skip
 
 
 def with_psi(state, psi):
     """Put ψ(s, a) into the table: an array of states × actions × features."""
     flat = jnp.asarray(psi, jnp.float32).reshape(4, -1)
-    packed = state.rows.packed.at[:, :6].set(flat)
-    return eqx.tree_at(lambda s: s.rows.packed, state, packed)
+    packed = state.model.rows.packed.at[:, :6].set(flat)
+    return eqx.tree_at(lambda s: s.model.rows.packed, state, packed)
+
+
+def with_w(state, w):
+    return eqx.tree_at(lambda s: s.model.shared.w, state, jnp.array(w))
 
 
 @pytest.fixture
@@ -44,8 +48,7 @@ def test_q_is_the_inner_product_of_psi_and_w(state):
 
 def test_q_posterior_is_equation_3(state):
     psi = np.random.default_rng(0).standard_normal((4, 2, 3))
-    state = with_psi(state, psi)
-    state = eqx.tree_at(lambda s: s.shared.w, state, jnp.array([1.0, 2.0, 3.0]))
+    state = with_w(with_psi(state, psi), [1.0, 2.0, 3.0])
     seen = transition([0, 1, 2], [0, 1, 0], [0.0, 1.0, 0.0], [1, 2, 3], [False, False, True])
     state = SMALL.observe(state, seen, jnp.array([True, True, False]))
     belief = SMALL.q_posterior(state, jnp.array([2, 0]))
@@ -62,12 +65,10 @@ def test_targets_by_hand(state):
     agent = dataclasses.replace(SMALL, discount=0.5, q_target="max")
     psi = np.zeros((4, 2, 3))
     psi[1] = [[4.0, 0, 0], [0, 1.0, 0]]
-    state = eqx.tree_at(lambda s: s.shared.w, with_psi(state, psi), jnp.array([1.0, 1.0, 0]))
+    state = with_w(with_psi(state, psi), [1.0, 1.0, 0])
     batch = transition([0, 0], [0, 1], [0.0, 1.0], [1, 1], [False, True])
     # Means 4 and 1, deviations 4√θ and √θ: the optimistic policy takes the first action.
-    next_psi, next_q = agent._targets(
-        state, agent._rows(state, batch.next_obs)[0], batch.terminated, jax.random.key(0)
-    )
+    next_psi, next_q = agent._targets(state, batch, jax.random.key(0))
     np.testing.assert_allclose(next_psi, [[2.0, 0, 0], [0, 0, 0]], atol=1e-6)
     np.testing.assert_allclose(next_q, [2.0, 0.0], atol=1e-6)
 
@@ -107,14 +108,14 @@ def test_learning_brings_reward_successor_and_q_where_they_belong():
     np.testing.assert_allclose(unseen, [0.0, 0.0], atol=1e-6)
 
 
-def test_options_change_what_they_say(state):
+def test_options_change_what_they_say():
     """Each source's choice is in effect: gradients reach, or do not reach, what they should."""
     batch = transition([0, 1], [0, 1], [1.0, 0.5], [1, 2], [False, True])
-    state = with_psi(state, np.random.default_rng(1).uniform(size=(4, 2, 3)))
-    state = eqx.tree_at(lambda s: s.shared.w, state, jnp.array([1.0, -1.0, 0.5]))
+    psi = np.random.default_rng(1).uniform(size=(4, 2, 3))
 
     def change(**options):
         agent = dataclasses.replace(SMALL, **options)
+        state = with_w(with_psi(agent.init(SPEC, jax.random.key(0)), psi), [1.0, -1.0, 0.5])
         after, _ = agent.learn(state, batch, jax.random.key(0))
         return after
 
@@ -132,24 +133,23 @@ def test_options_change_what_they_say(state):
 def test_novelty_features_alone_follow_the_successor_loss_where_that_is_asked_for():
     """Before any reward ŵ is zero: what ψ has in the known features does not move."""
     agent = dataclasses.replace(
-        SMALL, features=6, novelty=2, novelty_step=0.25, successor_trains="novelty", discount=1.0
-    )
+        SMALL, features=6, novelty=2, novelty_step=0.25, successor_trains="novelty", discount=1.0,
+        learning_rate=1e-2,
+    )  # fmt: skip
     state = agent.init(SPEC, jax.random.key(0))
-    np.testing.assert_array_equal(agent._rows(state, jnp.int32(0))[0][0], [1, 1, 0, 0, 0, 0])
+    np.testing.assert_array_equal(state.model.psi(jnp.int32(0))[0], [1, 1, 0, 0, 0, 0])
     batch = transition([0, 0], [0, 0], [0.0, 0.0], [1, 1], [True, True])
-    learn = jax.jit(dataclasses.replace(agent, learning_rate=1e-2).learn)
-    everything = jax.jit(
-        dataclasses.replace(agent, learning_rate=1e-2, successor_trains="all").learn
-    )
+    learn = jax.jit(agent.learn)
+    everything = jax.jit(dataclasses.replace(agent, successor_trains="all").learn)
     other = state
     for i in range(300):
         state, _ = learn(state, batch, jax.random.key(i))
         other, _ = everything(other, batch, jax.random.key(i))
     # The episode ends here, so that ψ comes to what φ itself has: 0.25 in each novelty feature.
-    psi = dataclasses.replace(agent, learning_rate=1e-2)._rows(state, jnp.int32(0))[0][0]
+    psi = state.model.psi(jnp.int32(0))[0]
     np.testing.assert_allclose(psi[:2], 0.25, atol=0.01)
     np.testing.assert_array_equal(psi[2:], 0.0)
-    assert float(jnp.max(other.rows.packed[0, 2:6])) > 0.01
+    assert float(jnp.max(other.model.rows.packed[0, 2:6])) > 0.01
 
 
 @pytest.mark.parametrize(

@@ -105,12 +105,12 @@ def test_an_inactive_rollout_does_nothing():
 
 
 def test_one_program_serves_every_seed():
-    from surveyor.training.run import _program
+    from surveyor.training.runner import _episode_program as program
 
-    before = _program.cache_info().misses
+    before = program.cache_info().misses
     for seed in range(3):
         sv.train(FAST, "Tree-5", seed=seed, episodes=10)
-    assert _program.cache_info().misses - before == 1
+    assert program.cache_info().misses - before == 1
 
 
 def test_the_replay_holds_an_episode_even_if_asked_for_less():

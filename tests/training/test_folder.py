@@ -114,7 +114,7 @@ def test_train_continues_what_was_begun_and_repeats_what_was_finished(finished, 
 
 
 def test_looking_at_a_run_in_training_changes_nothing(finished, tmp_path, monkeypatch):
-    monkeypatch.setattr("surveyor.training.run.CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr("surveyor.training.runner.CHUNK_SECONDS", 1e-9)
     run = sv.training.api.begin(finished.config, tmp_path)
     chunks = run.advance()
     next(chunks)

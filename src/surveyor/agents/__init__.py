@@ -35,6 +35,12 @@ PRESETS: dict[tuple[str, str], Callable[[], Agent]] = {
     ("bootdqn", "Chain"): BootDQN.chain,
     **{("psrl", family): PSRL.deterministic for family in DETERMINISTIC},
     **{("ideal-su", family): IdealSU.deterministic for family in DETERMINISTIC},
+    **{
+        (name, family): getattr(kind, preset)
+        for name, kind in REGISTRY.items()
+        for family, preset in (("MinAtar", "minatar"), ("ALE", "atari"), ("Gymnasium", "classic"))
+        if hasattr(kind, preset)
+    },
 }
 """Which preset an agent takes on an environment family, where its defaults are not meant."""
 
@@ -57,7 +63,13 @@ def name_of(agent: Agent) -> str:
 def presets(name: str) -> dict[str, Callable[[], Agent]]:
     """The named sets of hyperparameters of an agent: its class methods, and the sources of SU."""
     kind = named(name)
-    own = [key for key, value in vars(kind).items() if isinstance(value, classmethod)]
+    bases = [base for base in reversed(kind.mro()) if issubclass(base, Agent)]
+    own = [
+        key
+        for base in bases
+        for key, value in vars(base).items()
+        if isinstance(value, classmethod) and not key.startswith("_")
+    ]
     found: dict[str, Callable[[], Agent]] = {key: getattr(kind, key) for key in own}
     if kind is SU:
         makers = sources.text_tree, sources.text_chain
@@ -66,14 +78,15 @@ def presets(name: str) -> dict[str, Callable[[], Agent]]:
     return found
 
 
-def preset(name: str, env: str, chosen: str | None = None) -> Agent:
-    """The agent as it is meant to be used on this environment, or with the preset of this name."""
+def preset(name: str, family: str, chosen: str | None = None) -> Agent:
+    """The agent as it is meant to be used on this family of environments, or with the preset of
+    this name."""
     if chosen is not None:
         known = presets(name)
         if chosen not in known:
             raise unknown(f"preset of {name}", chosen, known)
         return known[chosen]()
-    maker = PRESETS.get((name, env.partition("-")[0]))
+    maker = PRESETS.get((name, family))
     return make(name, {}) if maker is None else maker()
 
 

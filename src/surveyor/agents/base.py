@@ -1,6 +1,7 @@
 """What every agent is: five verbs, and an index that names one sample of its belief."""
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -18,6 +19,11 @@ class Agent(eqx.Module):
     whole episode. The *index* names that sample.
     """
 
+    by_episodes: ClassVar[bool] = False
+    """Whether it can only learn by whole episodes in numbered states."""
+
+    discount: float = 1.0
+    """γ."""
     batch_size: int = 1
     """Transitions in a gradient step."""
     recent: int = 0
@@ -27,12 +33,27 @@ class Agent(eqx.Module):
     replay_capacity: int = 1
     """Transitions remembered, for gradient steps."""
     gradient_steps: int = 0
-    """Gradient steps after every episode; 0 where all is in closed form."""
+    """Gradient steps after every episode, or after every `train_every` steps; 0 where all is in
+    closed form."""
+    train_every: int = 0
+    """Environment steps between learning and learning; 0, on the paper's problems: an episode."""
+    warmup: int = 0
+    """Environment steps of random actions before the first gradient step."""
+    envs: int = 1
+    """Environments that are played side by side, each with an index of its own."""
+    redraw_every: int = 0
+    """Steps after which an index is drawn anew within an episode; 0 for never."""
+    n_step: int = 1
+    """Steps over which rewards, and for SU features, are summed up before the target looks to the
+    network."""
+    priority: float = 0.0
+    """Exponent α of prioritised replay (Schaul et al. 2016); 0 draws uniformly."""
 
     def __check_init__(self):
         check.choices(self)
-        check.at_least(self, 1, "batch_size", "replay_capacity")
+        check.at_least(self, 1, "batch_size", "replay_capacity", "envs", "n_step")
         check.at_least(self, 0, "gradient_steps", "recent", "best")
+        check.at_least(self, 0, "train_every", "warmup", "redraw_every", "priority")
         check.that(
             self.recent + self.best <= self.batch_size,
             f"recent and best together must be at most batch_size = {self.batch_size}, "
@@ -53,7 +74,7 @@ class Agent(eqx.Module):
 
     @abc.abstractmethod
     def q(
-        self, state: State, index: PyTree, obs: Shaped[Array, "*batch"]
+        self, state: State, index: PyTree, obs: Shaped[Array, "..."]
     ) -> Float[Array, "*batch actions"]:
         """The Q values that this index stands for."""
 
@@ -66,13 +87,13 @@ class Agent(eqx.Module):
         """One gradient step on a batch from the replay."""
 
     def act(
-        self, state: State, index: PyTree, obs: Shaped[Array, ""], u: Float[Array, " actions"]
+        self, state: State, index: PyTree, obs: Shaped[Array, "..."], u: Float[Array, " actions"]
     ) -> Int[Array, ""]:
         """The action in one state, given uniform random numbers: greedy on the index."""
         return argmax(self.q(state, index, obs), u)
 
     def q_posterior(
-        self, state: State, obs: Shaped[Array, " n"], key: Key[Array, ""] | None = None
+        self, state: State, obs: Shaped[Array, "..."], key: Key[Array, ""] | None = None
     ) -> QPosterior:
         """Mean and joint covariance of Q over these observations and all actions.
 
@@ -83,6 +104,10 @@ class Agent(eqx.Module):
         samples = draw(jax.random.split(key, 1000))
         flat = samples.reshape(len(samples), -1)
         return QPosterior(jnp.mean(samples, axis=0), jnp.atleast_2d(jnp.cov(flat, rowvar=False)))
+
+    def diagnose(self, state: State, obs: Shaped[Array, "..."]) -> Metrics:
+        """What to log of the state now and then, given some observations from the replay."""
+        return {"q_mean": jnp.mean(jnp.max(self.q(state, self.greedy(state), obs), axis=-1))}
 
 
 def argmax(q: Float[Array, " actions"], u: Float[Array, " actions"]) -> Int[Array, ""]:

@@ -8,14 +8,14 @@ from surveyor.agents import check
 from surveyor.agents.qlearner import QLearner
 from surveyor.losses import td_target
 from surveyor.posterior import ActionPosteriors
-from surveyor.qnetwork import QNetwork, QState
+from surveyor.qnetwork import DeepQ, TabularQ
 from surveyor.types import EnvSpec, QPosterior
 
 
 class BDQNState(eqx.Module):
     """What BDQN has learnt so far."""
 
-    network: QState
+    network: TabularQ | DeepQ
     posteriors: ActionPosteriors
 
 
@@ -45,7 +45,7 @@ class BDQN(QLearner):
         prior = ActionPosteriors.prior(
             spec.num_actions, self.hidden, self.theta, self.beta, self.zeta
         )
-        return BDQNState(self._network.init(spec, key, outputs=False), prior)
+        return BDQNState(self._q_network(spec, key, outputs=False), prior)
 
     def sample(self, state: BDQNState, key: Key[Array, ""]) -> Float[Array, "actions h"]:
         """w_a ~ N(ŵ_a, Σ_a) for every action."""
@@ -53,7 +53,7 @@ class BDQN(QLearner):
 
     def greedy(self, state: BDQNState) -> Float[Array, "actions h"]:
         """ŵ."""
-        return self._network.weights(state.network)[0].T
+        return state.network.weights[0].T
 
     def q(self, state, index, obs):
         """⟨φ(s), w_a⟩."""
@@ -67,12 +67,10 @@ class BDQN(QLearner):
 
     def learn(self, state, batch, key):
         """One step of Q learning for φ and ŵ."""
-        next_q = jnp.max(self._network.q(state.network, batch.next_obs), axis=-1)
+        next_q = jnp.max(state.network.next_q(batch.next_obs), axis=-1)
         targets = td_target(batch, self.discount, next_q)
-        network, loss = self._network.learn(
-            state.network, batch.obs, batch.action, targets, self.loss
-        )
-        return BDQNState(network, state.posteriors), {"q_loss": loss}
+        network, metrics = state.network.learn(batch, targets, self.loss)
+        return BDQNState(network, state.posteriors), metrics
 
     def q_posterior(self, state, obs, key=None):
         """Exactly: independent between actions, joint between states."""
@@ -81,8 +79,4 @@ class BDQN(QLearner):
         return QPosterior(mean, state.posteriors.joint_covariance(features))
 
     def _features(self, state, obs) -> Float[Array, "*b h"]:
-        return self._network.features(state.network, obs)[..., 0, :]
-
-    @property
-    def _network(self) -> QNetwork:
-        return QNetwork(1, self.hidden, self.learning_rate)
+        return state.network.features(obs)[..., 0, :]

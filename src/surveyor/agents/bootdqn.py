@@ -9,18 +9,20 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from surveyor.agents import check
+from surveyor.agents.learner import ATARI, CLASSIC, MINATAR
 from surveyor.agents.qlearner import QLearner
 from surveyor.losses import td_target
-from surveyor.qnetwork import QNetwork, QState
+from surveyor.qnetwork import DeepQ, QNet, TabularQ
 from surveyor.types import EnvSpec
 
 
 class BootDQNState(eqx.Module):
     """What the ensemble has learnt so far."""
 
-    ensemble: QState
-    prior: Float[Array, "n heads actions"] | None
-    """prior_weight · p_k(s, ·), of networks that are never trained; None without them."""
+    ensemble: TabularQ | DeepQ
+    prior: Float[Array, "n heads actions"] | QNet | None
+    """p_k of networks that are never trained, times prior_weight: all its values where states are
+    numbers. None without them."""
     masks: Int[Array, ""]
     """Seeds the bootstrap's coins."""
 
@@ -89,11 +91,26 @@ class BootDQN(QLearner):
             gradient_steps=40,
         )
 
+    @classmethod
+    def minatar(cls) -> "BootDQN":
+        """For MinAtar: ten heads on one torso, all trained on everything (Osband et al. 2016)."""
+        return cls(**MINATAR, prior_weight=1.0, bootstrap=1.0, trained="all")
+
+    @classmethod
+    def atari(cls) -> "BootDQN":
+        """For Atari: ten heads on one torso, all trained on everything (Osband et al. 2016)."""
+        return cls(**ATARI, prior_weight=0.0, bootstrap=1.0, trained="all")
+
+    @classmethod
+    def classic(cls) -> "BootDQN":
+        """For small problems with vectors as observations: ours."""
+        return cls(**CLASSIC, prior_weight=3.0, bootstrap=1.0, trained="all")
+
     def init(self, spec: EnvSpec, key: Key[Array, ""]) -> BootDQNState:
         ensemble_key, prior_key, mask_key = jax.random.split(key, 3)
         prior = self._fixed(spec, prior_key) if self.prior_weight > 0 else None
         masks = jax.random.randint(mask_key, (), 0, jnp.iinfo(jnp.int32).max)
-        return BootDQNState(self._network.init(spec, ensemble_key), prior, masks)
+        return BootDQNState(self._q_network(spec, ensemble_key, self.ensemble), prior, masks)
 
     def sample(self, state: BootDQNState, key: Key[Array, ""]) -> Int[Array, " 1"]:
         """One head."""
@@ -114,31 +131,42 @@ class BootDQN(QLearner):
     def learn(self, state, batch, key):
         """Q learning of one head, or of all, each on the transitions that are in its bootstrap."""
         heads = self.greedy(state) if self.trained == "all" else self.sample(state, key)
-        next_q = jnp.max(self._q(state, batch.next_obs, heads), axis=-1)
+        next_q = state.ensemble.next_q(batch.next_obs, heads)
+        next_q = jnp.max(next_q + self._prior(state, batch.next_obs, heads), axis=-1)
         targets = td_target(batch, self.discount, next_q)
         if state.prior is not None:  # f_k learns what its prior does not already say
-            targets -= state.prior[batch.obs[:, None], heads, batch.action[:, None]]
-        ensemble, loss = self._network.learn(
-            state.ensemble,
-            batch.obs,
-            batch.action,
-            targets,
-            self.loss,
-            heads,
-            self._mask(state, batch.number, heads),
+            targets -= self._prior_taken(state, batch, heads)
+        ensemble, metrics = state.ensemble.learn(
+            batch, targets, self.loss, heads, self._mask(state, batch.number, heads)
         )
-        state = eqx.tree_at(lambda state: state.ensemble, state, ensemble)
-        return state, {"q_loss": loss}
+        return BootDQNState(ensemble, state.prior, state.masks), metrics
 
     def _q(self, state, obs, heads) -> Float[Array, "*b g actions"]:
-        q = self._network.q(state.ensemble, obs, heads)
-        return q if state.prior is None else q + state.prior[obs[..., None], heads]
+        return state.ensemble.q(obs, heads) + self._prior(state, obs, heads)
 
-    def _fixed(self, spec: EnvSpec, key: Key[Array, ""]) -> Float[Array, "n heads actions"]:
-        network = self._network.init(spec, key)
+    def _prior(self, state, obs, heads) -> Float[Array, "*b g actions"] | float:
+        """prior_weight · p_k(s, ·)."""
+        if state.prior is None:
+            return 0.0
+        if isinstance(state.prior, QNet):
+            rows, lead = state.prior.torso.flatten(obs)
+            return state.prior(rows).reshape(*lead, self.ensemble, -1)[..., heads, :]
+        return state.prior[obs[..., None], heads]
+
+    def _prior_taken(self, state, batch, heads) -> Float[Array, "b g"]:
+        """prior_weight · p_k(s, a)."""
+        if isinstance(state.prior, QNet):
+            taken = batch.action[:, None, None]
+            return jnp.take_along_axis(self._prior(state, batch.obs, heads), taken, axis=-1)[..., 0]
+        return state.prior[batch.obs[:, None], heads, batch.action[:, None]]
+
+    def _fixed(self, spec: EnvSpec, key: Key[Array, ""]) -> Float[Array, "n heads actions"] | QNet:
+        network = self._q_network(spec, key, self.ensemble)
+        if isinstance(network, DeepQ):
+            net = network.trained.net
+            return eqx.tree_at(lambda net: net.W, net, self.prior_weight * net.W)
         states = jnp.arange(spec.num_states)
-        q = jax.lax.map(lambda s: self._network.q(network, s), states, batch_size=1024)
-        return self.prior_weight * q
+        return self.prior_weight * jax.lax.map(network.q, states, batch_size=1024)
 
     def _mask(self, state, number, heads) -> Float[Array, "b g"]:
         """1 where a transition is in a head's bootstrap: the same coin every time it is asked."""
@@ -151,7 +179,3 @@ class BootDQN(QLearner):
             return jax.random.bernoulli(coin_key, self.bootstrap).astype(jnp.float32)
 
         return jax.vmap(lambda number: jax.vmap(lambda head: coin(number, head))(heads))(number)
-
-    @property
-    def _network(self) -> QNetwork:
-        return QNetwork(self.ensemble, self.hidden, self.learning_rate)

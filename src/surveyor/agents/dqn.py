@@ -6,16 +6,17 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from surveyor.agents import check
+from surveyor.agents.learner import ATARI, CLASSIC, MINATAR
 from surveyor.agents.qlearner import QLearner
 from surveyor.losses import td_target
-from surveyor.qnetwork import QNetwork, QState
+from surveyor.qnetwork import DeepQ, TabularQ
 from surveyor.types import EnvSpec
 
 
 class DQNState(eqx.Module):
     """What DQN has learnt so far."""
 
-    network: QState
+    network: TabularQ | DeepQ
     steps: Int[Array, ""]
     """Environment steps seen, which decide ε."""
 
@@ -34,8 +35,9 @@ class DQN(QLearner):
     epsilon_steps: int = 10_000
     """Environment steps over which ε falls from one to the other."""
     double: bool = False
-    """Two networks, of which each gradient step trains one at random: it chooses the next action
-    and the other says what that is worth, so that no error is chosen because it is large."""
+    """One network chooses the next action and another says what that is worth, so that no error is
+    chosen because it is large: the network that learns and its target network; on tables two, of
+    which each gradient step trains one at random."""
 
     def __check_init__(self):
         check.at_least(self, 1, "epsilon_steps")
@@ -43,9 +45,24 @@ class DQN(QLearner):
             value = getattr(self, name)
             check.that(0 <= value <= 1, f"{name} must be from 0 to 1, not {value:g}.")
 
+    @classmethod
+    def minatar(cls) -> "DQN":
+        """For MinAtar: double, ε as in Young and Tian (2019)."""
+        return cls(**MINATAR, double=True, epsilon_end=0.1, epsilon_steps=100_000)
+
+    @classmethod
+    def atari(cls) -> "DQN":
+        """For Atari: double, ε from 1 to 0.01 over a million steps (van Hasselt et al. 2016)."""
+        return cls(**ATARI, double=True, epsilon_end=0.01, epsilon_steps=1_000_000)
+
+    @classmethod
+    def classic(cls) -> "DQN":
+        """For small problems with vectors as observations: ours."""
+        return cls(**CLASSIC, double=True, epsilon_end=0.05, epsilon_steps=10_000)
+
     def init(self, spec: EnvSpec, key: Key[Array, ""]) -> DQNState:
-        network = self._network.init(spec, key)
-        return DQNState(network, jnp.zeros((), jnp.int32))
+        heads = 2 if self.double and spec.tabular else 1
+        return DQNState(self._q_network(spec, key, heads), jnp.zeros((), jnp.int32))
 
     def sample(self, state: DQNState, key: Key[Array, ""]) -> Float[Array, ""]:
         """ε, as it stands."""
@@ -58,7 +75,7 @@ class DQN(QLearner):
 
     def q(self, state, index, obs):
         """Q̂(s, ·), whatever ε is."""
-        return jnp.mean(self._network.q(state.network, obs), axis=-2)
+        return jnp.mean(state.network.q(obs), axis=-2)
 
     def act(self, state, index, obs, u):
         """Greedy, or with probability ε any action.
@@ -75,18 +92,13 @@ class DQN(QLearner):
 
     def learn(self, state, batch, key):
         """One step of Q learning."""
-        network = self._network
+        network = state.network
         trained = jax.random.randint(key, (1,), 0, network.heads)
-        next_q = network.q(state.network, batch.next_obs)
-        chosen = jnp.argmax(next_q[:, trained], axis=-1, keepdims=True)
-        valued = next_q[:, (trained + 1) % network.heads]
+        valued = network.next_q(batch.next_obs)
+        choosing = network.q(batch.next_obs) if self.double else valued
+        chosen = jnp.argmax(choosing[:, trained], axis=-1, keepdims=True)
+        valued = valued[:, (trained + 1) % network.heads]
         value = jnp.take_along_axis(valued, chosen, axis=-1)[..., 0]
         targets = td_target(batch, self.discount, value)
-        learnt, loss = network.learn(
-            state.network, batch.obs, batch.action, targets, self.loss, trained
-        )
-        return DQNState(learnt, state.steps), {"q_loss": loss}
-
-    @property
-    def _network(self) -> QNetwork:
-        return QNetwork(2 if self.double else 1, self.hidden, self.learning_rate)
+        learnt, metrics = network.learn(batch, targets, self.loss, trained)
+        return DQNState(learnt, state.steps), metrics

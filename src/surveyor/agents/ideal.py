@@ -1,5 +1,7 @@
 """Idealised Successor Uncertainties: the exact model of the paper's section 4."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -28,6 +30,8 @@ class IdealSU(Agent):
     draw of w is a draw of all rewards, and Ψw is the value of π under them, so that Ψ is never
     formed: the index is that Q table. After an episode π(s) ← E[greedy policy of a sampled Q^π].
     """
+
+    by_episodes: ClassVar[bool] = True
 
     theta: float = 1.0
     """Prior variance θ of each weight, here of each mean reward."""

@@ -1,5 +1,7 @@
 """Posterior sampling for reinforcement learning: Strens (2000), Osband et al. (2013)."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -29,6 +31,8 @@ class PSRL(Agent):
 
     This is the gold standard that randomised value functions approximate; it needs a table.
     """
+
+    by_episodes: ClassVar[bool] = True
 
     theta: float = 1.0
     """Prior variance of a mean reward."""

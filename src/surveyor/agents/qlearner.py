@@ -1,32 +1,46 @@
 """What agents that learn a Q network have in common."""
 
-from surveyor.agents import check
-from surveyor.agents.base import Agent
-from surveyor.losses import Penalty
+from jaxtyping import Array, Key
+
+from surveyor.agents.learner import ATARI, CLASSIC, MINATAR, Learner
+from surveyor.qnetwork import DeepQ, TabularQ
+from surveyor.types import EnvSpec
 
 
-class QLearner(Agent):
-    """The hyperparameters of Q learning with a network of one hidden layer.
+class QLearner(Learner):
+    """The hyperparameters of Q learning.
 
     Defaults are those of the paper's tree (table 2), with γ = 1 as in its released code.
     """
 
-    hidden: int = 20
-    """Width of the hidden layer."""
-    discount: float = 1.0
-    """γ: below 1 in the paper, 1 in the released tabular code."""
-    loss: Penalty = "smooth_l1"
-    """How an error counts: squared, or smooth-l1 (released code)."""
-    learning_rate: float = 1e-3
-    """Adam's, for everything."""
     batch_size: int = 100
     """Transitions in a gradient step."""
     replay_capacity: int = 10_000
     """Transitions remembered."""
     gradient_steps: int = 10
-    """Gradient steps after every episode."""
+    """Gradient steps after every episode, or after every `train_every` steps."""
 
-    def __check_init__(self):
-        check.positive(self, "learning_rate")
-        check.share(self, "discount")
-        check.at_least(self, 1, "hidden")
+    @classmethod
+    def minatar(cls) -> "QLearner":
+        """For MinAtar: ours, after Young and Tian (2019)."""
+        return cls(**MINATAR)
+
+    @classmethod
+    def atari(cls) -> "QLearner":
+        """For Atari: what the paper's table 4 has for SU, where it applies."""
+        return cls(**ATARI)
+
+    @classmethod
+    def classic(cls) -> "QLearner":
+        """For small problems with vectors as observations: ours."""
+        return cls(**CLASSIC)
+
+    def _q_network(
+        self, spec: EnvSpec, key: Key[Array, ""], heads: int = 1, *, outputs: bool = True
+    ) -> TabularQ | DeepQ:
+        """So many Q networks: tables where states are numbers, else heads of one network."""
+        if spec.tabular:
+            shape = (heads, self.hidden, self.learning_rate)
+            return TabularQ.create(spec, key, *shape, outputs=outputs)
+        shape = (heads, self.hidden, self.torso, self._deep_adam())
+        return DeepQ.create(spec, key, *shape, outputs=outputs)

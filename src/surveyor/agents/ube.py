@@ -1,30 +1,79 @@
 """The Uncertainty Bellman Equation: O'Donoghue et al. (2018), https://arxiv.org/abs/1709.05380."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+import optax
+from jaxtyping import Array, Float, Int, Key, Shaped
 
 from surveyor.agents import check
 from surveyor.agents.qlearner import QLearner
-from surveyor.losses import penalty, td_target
-from surveyor.optim import RowAdam, Table
+from surveyor.deep import Dense
+from surveyor.losses import alive, penalty, td_target, weighted_mean
+from surveyor.optim import RowAdam, Rows, Table
 from surveyor.posterior import ActionPosteriors
-from surveyor.qnetwork import QNetwork, QState
+from surveyor.qnetwork import DeepQ, TabularQ
 from surveyor.types import EnvSpec, QPosterior
+
+
+class TabularU(eqx.Module):
+    """softplus⁻¹ of u(s, ·), a row for each state."""
+
+    table: Table
+    step: Int[Array, ""]
+    learning_rate: float = eqx.field(static=True)
+
+    def fetch(self, obs: Int[Array, "*b"]) -> tuple[Float[Array, "*b actions"], Rows]:
+        """The parameters that a step on these states trains, and the rows with Adam's moments."""
+        rows = self._adam.fetch(self.table, obs, self.step)
+        return rows.value, rows
+
+    def value(self, parameters: Any, features: Any) -> Float[Array, "*b actions"]:
+        """u(s, ·), as a function of those."""
+        return jax.nn.softplus(parameters)
+
+    def update(self, obs: Int[Array, " b"], rows: Any, gradient: Any) -> "TabularU":
+        """One step of Adam."""
+        table = self._adam.update(self.table, obs, rows, gradient, self.step)
+        return TabularU(table, self.step + 1, self.learning_rate)
+
+    @property
+    def _adam(self) -> RowAdam:
+        return RowAdam(self.learning_rate)
+
+
+class DeepU(eqx.Module):
+    """u(s, ·) as a layer on the hidden layer of the Q network, which it does not train."""
+
+    layer: Dense
+    moments: optax.OptState
+    learning_rate: float = eqx.field(static=True)
+
+    def fetch(self, obs: Array) -> tuple[Dense, None]:
+        """The layer."""
+        return self.layer, None
+
+    def value(self, parameters: Any, features: Float[Array, "*b h"]) -> Array:
+        """u(s, ·), as a function of it."""
+        rows = jax.lax.stop_gradient(features).reshape(-1, features.shape[-1])
+        return jax.nn.softplus(parameters(rows)).reshape(*features.shape[:-1], -1)
+
+    def update(self, obs: Array, fetched: Any, gradient: Any) -> "DeepU":
+        """One step of Adam."""
+        adam = optax.adam(self.learning_rate)
+        updates, moments = adam.update(gradient, self.moments)
+        return DeepU(eqx.apply_updates(self.layer, updates), moments, self.learning_rate)
 
 
 class UBEState(eqx.Module):
     """What UBE has learnt so far."""
 
-    network: QState
-    u: Table
-    """softplus⁻¹ of u(s, ·), a row for each state."""
+    network: TabularQ | DeepQ
+    u: TabularU | DeepU
     posteriors: ActionPosteriors
-    step: Int[Array, ""]
 
 
 class Noise(NamedTuple):
@@ -65,10 +114,8 @@ class UBE(QLearner):
         prior = ActionPosteriors.prior(
             spec.num_actions, self.hidden, self.theta, self.beta, self.zeta
         )
-        start = self.u_init + np.log(-np.expm1(-self.u_init))  # softplus of it is u_init
-        u = Table.create(jnp.full((spec.num_states, spec.num_actions), start))
-        network = self._network.init(spec, key, outputs=False)
-        return UBEState(network, u, prior, jnp.zeros((), jnp.int32))
+        network = self._q_network(spec, key, outputs=False)
+        return UBEState(network, self._first_u(spec), prior)
 
     def sample(self, state: UBEState, key: Key[Array, ""]) -> Noise:
         """Noise for a whole episode."""
@@ -82,9 +129,9 @@ class UBE(QLearner):
     def q(self, state, index, obs):
         """Q̂ + scale · √u · z, with the same z whenever the index and the state are the same."""
         mean, u = self._q(state, obs), self.uncertainty(state, obs)
-        key = jax.random.key(index.seed)
+        key, number = jax.random.key(index.seed), _number(obs, u.ndim - 1)
         draw = jax.vmap(lambda s: jax.random.normal(jax.random.fold_in(key, s), u.shape[-1:]))
-        return mean + index.scale * jnp.sqrt(u) * draw(obs.reshape(-1)).reshape(u.shape)
+        return mean + index.scale * jnp.sqrt(u) * draw(number.reshape(-1)).reshape(u.shape)
 
     def observe(self, state, transitions, mask):
         """Λ_a ← ζΛ_a + β⁻¹ φ(s) φ(s)ᵀ, for the action that was taken."""
@@ -95,54 +142,68 @@ class UBE(QLearner):
 
     def learn(self, state, batch, key):
         """One step of Q learning, and one of the Bellman equation of u."""
-        next_q, next_u = self._q(state, batch.next_obs), self.uncertainty(state, batch.next_obs)
+        next_q = state.network.next_q(batch.next_obs)[..., 0, :]
+        next_u = self.uncertainty(state, batch.next_obs)
         noise = jax.random.normal(key, next_q.shape)
         sampled = jnp.argmax(next_q + self.scale * jnp.sqrt(next_u) * noise, axis=-1)
-        target = self._bellman(state, batch, next_u, sampled)
-        rows = self._adam.fetch(state.u, batch.obs, state.step)
+        features = self._features(state, batch.obs)
+        target = self._bellman(state, batch, features, next_u, sampled)
+        parameters, rest = state.u.fetch(batch.obs)
 
-        def u_loss(rows):
-            u = jnp.take_along_axis(jax.nn.softplus(rows), batch.action[:, None], axis=1)[:, 0]
-            return jnp.mean(penalty(u - target, self.loss))
+        def u_loss(parameters):
+            u = state.u.value(parameters, features)
+            u = jnp.take_along_axis(u, batch.action[:, None], axis=1)[:, 0]
+            return weighted_mean(penalty(u - target, self.loss), batch)
 
-        loss, gradient = jax.value_and_grad(u_loss)(rows.value)
-        u = self._adam.update(state.u, batch.obs, rows, gradient, state.step)
-        network, q_loss = self._network.learn(
-            state.network,
-            batch.obs,
-            batch.action,
-            td_target(batch, self.discount, jnp.max(next_q, axis=-1, keepdims=True)),
-            self.loss,
-        )
-        learnt = UBEState(network, u, state.posteriors, state.step + 1)
-        return learnt, {"q_loss": q_loss, "u_loss": loss}
+        loss, gradient = jax.value_and_grad(u_loss)(parameters)
+        targets = td_target(batch, self.discount, jnp.max(next_q, axis=-1, keepdims=True))
+        network, metrics = state.network.learn(batch, targets, self.loss)
+        u = state.u.update(batch.obs, rest, gradient)
+        return UBEState(network, u, state.posteriors), {**metrics, "u_loss": loss}
 
     def q_posterior(self, state, obs, key=None):
         """Exactly: independent everywhere, with variance scale² u."""
         variance = self.scale**2 * self.uncertainty(state, obs)
         return QPosterior(self._q(state, obs), jnp.diag(variance.reshape(-1)))
 
-    def uncertainty(self, state: UBEState, obs: Int[Array, "*b"]) -> Float[Array, "*b actions"]:
+    def uncertainty(self, state: UBEState, obs: Shaped[Array, "..."]) -> Float[Array, "*b actions"]:
         """u(s, ·)."""
-        return jax.nn.softplus(self._adam.fetch(state.u, obs, state.step).value)
+        features = self._features(state, obs) if isinstance(state.u, DeepU) else jnp.zeros(())
+        return state.u.value(state.u.fetch(obs)[0], features)
 
-    def _bellman(self, state, batch, next_u, next_action) -> Float[Array, " b"]:
+    def _bellman(self, state, batch, features, next_u, next_action) -> Float[Array, " b"]:
         """ν(s, a) + γ² u(s', a')."""
-        local = state.posteriors.variance(self._features(state, batch.obs))
+        local = state.posteriors.variance(features)
         local = jnp.take_along_axis(local, batch.action[:, None], axis=1)[:, 0]
         ahead = jnp.take_along_axis(next_u, next_action[:, None], axis=1)[:, 0]
-        return local + self.discount**2 * (1.0 - batch.terminated) * ahead
+        return local + alive(batch, self.discount) ** 2 * ahead
+
+    def _first_u(self, spec: EnvSpec) -> TabularU | DeepU:
+        start = self.u_init + np.log(-np.expm1(-self.u_init))  # softplus of it is u_init
+        if spec.tabular:
+            table = Table.create(jnp.full((spec.num_states, spec.num_actions), start))
+            return TabularU(table, jnp.zeros((), jnp.int32), self.learning_rate)
+        bias = jnp.full(spec.num_actions, jnp.float32(start))
+        layer = Dense(jnp.zeros((self.hidden, spec.num_actions)), bias)
+        return DeepU(
+            layer,
+            optax.adam(self.learning_rate).init(eqx.filter(layer, eqx.is_array)),
+            self.learning_rate,
+        )
 
     def _features(self, state, obs) -> Float[Array, "*b h"]:
-        return self._network.features(state.network, obs)[..., 0, :]
+        return state.network.features(obs)[..., 0, :]
 
     def _q(self, state, obs) -> Float[Array, "*b actions"]:
-        return self._network.q(state.network, obs)[..., 0, :]
+        return state.network.q(obs)[..., 0, :]
 
-    @property
-    def _adam(self) -> RowAdam:
-        return RowAdam(self.learning_rate)
 
-    @property
-    def _network(self) -> QNetwork:
-        return QNetwork(1, self.hidden, self.learning_rate)
+def _number(obs: Shaped[Array, "..."], lead: int) -> Int[Array, "*b"]:
+    """A number for each observation, which is equal only where observations are: its own if it is
+    one, else a sum of its bits, which whole numbers add up to the same in any order."""
+    if jnp.issubdtype(obs.dtype, jnp.integer) and obs.ndim == lead:
+        return obs
+    flat = obs.reshape(*obs.shape[:lead], -1).astype(jnp.float32)
+    bits = jax.lax.bitcast_convert_type(flat, jnp.int32)
+    weights = 2 * jax.random.bits(jax.random.key(0), flat.shape[-1:]).astype(jnp.int32) + 1
+    return jnp.sum(bits * weights, axis=-1)

@@ -32,6 +32,10 @@ class Uniform(Agent):
     def q(self, state, index, obs):
         return jnp.broadcast_to(state, (*obs.shape, *state.shape))
 
+    def act(self, state, index, obs, u):
+        """Any action."""
+        return jnp.argmax(u)
+
     def observe(self, state, transitions, mask):
         return state
 

@@ -1,5 +1,6 @@
 """The paper's problems: `make("Tree-100")`, `make("TiedTree-100")`, `make("Chain-40")`."""
 
+import difflib
 import re
 from collections.abc import Callable
 
@@ -32,6 +33,12 @@ def make(name: str, seed: int = 0) -> tuple[Environment, Params]:
     return env, env.params(seed)
 
 
+def resembles(name: str) -> bool:
+    """Whether a name looks like one of these families, misspelt."""
+    near = difflib.get_close_matches(name.partition("-")[0].lower(), ["tree", "tiedtree", "chain"])
+    return bool(near) and re.fullmatch(r"[A-Za-z]+-[0-9.]*", name) is not None
+
+
 def _parse(name: str) -> tuple[str, int]:
     family, dash, size = name.partition("-")
     if family not in FAMILIES:
@@ -45,4 +52,4 @@ def _parse(name: str) -> tuple[str, int]:
     return family, int(size)
 
 
-__all__ = ["FAMILIES", "Chain", "Environment", "Params", "Tree", "make"]
+__all__ = ["FAMILIES", "Chain", "Environment", "Params", "Tree", "make", "resembles"]

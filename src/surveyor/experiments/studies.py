@@ -96,7 +96,7 @@ def carry_out(cells: Iterable[Cell], out: Path) -> list[Outcome]:
     outcomes = []
     for cell in cells:
         runs = [results[numbers[config]] for config in cell.configs()]
-        budget = cell.configs()[0].episodes
+        budget = cell.configs()[0].budget
         outcomes.append(
             Outcome(cell.algorithm, cell.env, cell.size, budget, [run for run in runs if run])
         )
@@ -126,7 +126,7 @@ def _train(
 def _cost(config: Config) -> float:
     """A guess of which run takes longest: steps of training and of acting."""
     env, _ = envs.make(config.env)
-    return config.episodes * (config.agent.gradient_steps + env.horizon / 10)
+    return config.budget * (config.agent.gradient_steps + env.horizon / 10)
 
 
 def write(out: Path, name: str, data: Any, lines: list[str]) -> None:

@@ -6,39 +6,60 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from surveyor import agents, envs
 from surveyor.agents.base import Agent
 from surveyor.errors import SurveyorError
+from surveyor.training import problems
 from surveyor.training.config import Config
 from surveyor.training.folder import Record, RunFolder
 from surveyor.training.run import Run
+from surveyor.training.steps import Rhythm
 
 Report = Callable[[Run], None]
 
 
 def configure(
     agent: Agent | str,
-    env: str,
+    env: Any,
     *,
     seed: int = 0,
     episodes: int | None = None,
+    steps: int | None = None,
     stop_when_solved: bool = True,
+    protocol: str | None = None,
 ) -> Config:
     """A run's configuration; a named agent takes the preset for the environment."""
-    problem, _ = envs.make(env)
-    chosen = agents.preset(agent, env) if isinstance(agent, str) else agent
-    budget = problem.default_episodes if episodes is None else episodes
-    return Config(env, chosen, seed, budget, stop_when_solved)
+    name, source = problems.name_of(env), None if isinstance(env, str) else env
+    family = problems.family(name) if source is None else problems.family_of(source)
+    chosen = agents.preset(agent, family) if isinstance(agent, str) else agent
+    if source is None:
+        problems.check(name)
+    if protocol is not None and family != "ALE":
+        raise SurveyorError(f"A protocol is for Atari games, and {name} is none.")
+    if family in problems.STEPS:
+        if episodes is not None:
+            raise SurveyorError(f"{name} is learnt by steps: give steps, not episodes.")
+        Rhythm.of(chosen)
+        steps = problems.STEPS[family] if steps is None else steps
+        return Config(name, chosen, seed, steps=steps, protocol=protocol, source=source)
+    if steps is not None:
+        raise SurveyorError(f"{name} is learnt by episodes: give episodes, not steps.")
+    problem = source or envs.make(name)[0]
+    episodes = problem.default_episodes if episodes is None else episodes
+    return Config(name, chosen, seed, episodes, stop_when_solved, source=source)
 
 
 def train(
     agent: Agent | str,
-    env: str,
+    env: Any,
     *,
     seed: int = 0,
     episodes: int | None = None,
+    steps: int | None = None,
     stop_when_solved: bool = True,
+    protocol: str | None = None,
     out: str | Path | None = None,
     report: Report | None = None,
 ) -> Run:
@@ -48,16 +69,28 @@ def train(
 
     - `agent`: an agent such as `SU.tree()`, or a name such as `"su"`, which takes the preset that
       is meant for the environment.
-    - `env`: a name such as `"Tree-100"`.
+    - `env`: a name such as `"Tree-100"`, `"MinAtar/Breakout"`, `"ALE/Pong"` or that of any
+      Gymnasium environment; or a Gymnasium environment, a function that makes one, a vector
+      environment, or a functional environment in the manner of gymnax.
     - `seed`: decides the environment's action mapping and every random draw of the training.
-    - `episodes`: the budget; the environment's own if None.
+    - `episodes`: the budget on the paper's problems; the environment's own if None.
+    - `steps`: the budget on all others.
+    - `protocol`: of Atari games, `"paper"` or `"machado"`.
     - `out`: a folder to put the run's folder in; None keeps it in memory (see `Run.save`). A run
       that was begun there is continued.
     - `report`: called with the run after every chunk.
 
     Ctrl-C stops after the current chunk, with everything saved; the run is then not `finished`.
     """
-    config = configure(agent, env, seed=seed, episodes=episodes, stop_when_solved=stop_when_solved)
+    config = configure(
+        agent,
+        env,
+        seed=seed,
+        episodes=episodes,
+        steps=steps,
+        stop_when_solved=stop_when_solved,
+        protocol=protocol,
+    )
     return finish(begin(config, None if out is None else Path(out)), report)
 
 
@@ -70,7 +103,7 @@ def begin(config: Config, out: Path | None) -> Run:
         return Run.new(config)
     path = out / config.name
     try:
-        run = Run.open(path)
+        run = Run.open(path, config.source)
     except SurveyorError:
         return Run.new(config, path)
     same = run.folder is not None and run.folder.made_by_this_version()
@@ -83,12 +116,19 @@ def outcome(config: Config, out: Path) -> Record | None:
     return folder.result() if folder.made_by_this_version() else None
 
 
-def resume(path: str | Path, *, agent: Agent | None = None, report: Report | None = None) -> Run:
+def resume(
+    path: str | Path,
+    *,
+    agent: Agent | None = None,
+    env: Any = None,
+    report: Report | None = None,
+) -> Run:
     """Go on with the run in this folder, to the same end as if it had never stopped.
 
-    A run keeps its hyperparameters: giving an agent with others is an error.
+    A run keeps its hyperparameters: giving an agent with others is an error. `env` is the
+    environment, where it was given as an object and cannot be made from its name.
     """
-    run = Run.open(path)
+    run = Run.open(path, env)
     if agent is not None and agent != run.agent:
         now, asked = dataclasses.asdict(run.agent), dataclasses.asdict(agent)
         other = [
@@ -103,9 +143,9 @@ def resume(path: str | Path, *, agent: Agent | None = None, report: Report | Non
     return finish(run, report)
 
 
-def load(path: str | Path) -> Run:
-    """The run in this folder, as its last checkpoint left it."""
-    return Run.open(path)
+def load(path: str | Path, env: Any = None) -> Run:
+    """The run in this folder, as its last checkpoint left it; `env` as in `resume`."""
+    return Run.open(path, env)
 
 
 def finish(run: Run, report: Report | None, stop: Callable[[], bool] | None = None) -> Run:

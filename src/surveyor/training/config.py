@@ -5,11 +5,12 @@ import functools
 import hashlib
 import importlib.metadata
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
-from surveyor import agents, envs
+from surveyor import agents
 from surveyor.agents.base import Agent
 from surveyor.errors import SurveyorError
 
@@ -21,13 +22,27 @@ class Config:
     env: str
     agent: Agent
     seed: int
-    episodes: int
+    episodes: int | None = None
+    """The budget on the paper's problems, which are learnt by episodes."""
     stop_when_solved: bool = True
+    steps: int | None = None
+    """The budget on all others, which are learnt by steps."""
+    protocol: str | None = None
+    """Of an Atari game: paper or machado."""
+    source: Any = dataclasses.field(default=None, compare=False, repr=False)
+    """The environment itself, where it is not made from its name."""
 
     def __post_init__(self):
-        envs.make(self.env, self.seed_checked())
-        if self.episodes < 1:
-            raise SurveyorError(f"episodes must be at least 1, not {self.episodes}.")
+        self.seed_checked()
+        for name in ("episodes", "steps"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise SurveyorError(f"{name} must be at least 1, not {value}.")
+
+    @property
+    def budget(self) -> int:
+        """Episodes or steps to train for."""
+        return (self.episodes if self.steps is None else self.steps) or 0
 
     def seed_checked(self) -> int:
         """The seed, if it is one that every generator involved accepts."""
@@ -39,7 +54,8 @@ class Config:
     def name(self) -> str:
         """The run folder's name."""
         agent = agents.name_of(self.agent)
-        return f"{self.env}-{agent}-s{self.seed}-{self.digest()[:8]}"
+        env = re.sub(r"[^A-Za-z0-9.]+", "-", self.env)
+        return f"{env}-{agent}-s{self.seed}-{self.digest()[:8]}"
 
     def digest(self) -> str:
         """A hash of all that decides the result."""
@@ -53,23 +69,25 @@ class Config:
     def from_json(cls, content: dict[str, Any]) -> "Config":
         """Read back what `to_json` wrote."""
         agent = agents.make(content["agent"], content["hyperparameters"])
-        return cls(
-            content["env"],
-            agent,
-            content["seed"],
-            content["episodes"],
-            content["stop_when_solved"],
-        )
+        names = ("episodes", "stop_when_solved", "steps", "protocol")
+        rest = {name: content[name] for name in names if name in content}
+        return cls(content["env"], agent, content["seed"], **rest)
 
     def _deciding(self) -> dict[str, Any]:
-        return {
+        content = {
             "env": self.env,
             "agent": agents.name_of(self.agent),
             "hyperparameters": dataclasses.asdict(self.agent),
             "seed": self.seed,
-            "episodes": self.episodes,
-            "stop_when_solved": self.stop_when_solved,
         }
+        if self.steps is None:
+            return {
+                **content,
+                "episodes": self.episodes,
+                "stop_when_solved": self.stop_when_solved,
+            }
+        content["steps"] = self.steps
+        return content if self.protocol is None else {**content, "protocol": self.protocol}
 
 
 @functools.cache

@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxtyping import PyTree
 
@@ -22,6 +22,15 @@ from surveyor.training import checkpoint
 from surveyor.training.config import Config, versions
 
 Record = dict[str, Any]
+
+
+class Restored(NamedTuple):
+    """What a checkpoint holds."""
+
+    arrays: PyTree
+    records: int
+    seconds: float
+    more: Record
 
 
 class RunFolder:
@@ -90,24 +99,28 @@ class RunFolder:
 
     def append(self, records: list[Record]) -> None:
         """Add records at the end, and see them onto the disk."""
+        if not records:
+            return
         with open(self._metrics, "ab") as file:
             file.write(b"".join(json.dumps(record).encode() + b"\n" for record in records))
             file.flush()
             os.fsync(file.fileno())
 
-    def save(self, loop: PyTree, records: int, seconds: float) -> None:
+    def save(
+        self, arrays: PyTree, records: int, seconds: float, more: Record | None = None
+    ) -> None:
         """Write a checkpoint that goes with the first `records` lines of the metrics."""
         meta = {"run": self.config().digest(), "records": records, "seconds": seconds}
-        checkpoint.save(self._checkpoint, loop, meta)
+        checkpoint.save(self._checkpoint, arrays, {**meta, "more": more or {}})
 
-    def restore(self, like: PyTree) -> tuple[PyTree, int, float] | None:
-        """The last checkpoint with its number of records and seconds; None if there is none.
+    def restore(self, like: PyTree) -> Restored | None:
+        """The last checkpoint; None if there is none.
 
         Reads only: a run may be looked at while it is being trained.
         """
         if not self._checkpoint.exists():
             return None
-        loop, meta = checkpoint.load(self._checkpoint, like)
+        arrays, meta = checkpoint.load(self._checkpoint, like)
         if meta.get("run") != self.config().digest():
             raise SurveyorError(
                 f"The checkpoint in '{self.path}' was written with other hyperparameters than its "
@@ -119,7 +132,7 @@ class RunFolder:
                 f"'{self._metrics}' has {written} records where the checkpoint knows of "
                 f"{meta['records']}; it was changed or damaged."
             )
-        return loop, meta["records"], meta["seconds"]
+        return Restored(arrays, meta["records"], meta["seconds"], meta["more"])
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:

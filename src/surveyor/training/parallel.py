@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from surveyor.errors import SurveyorError
-from surveyor.training import api
+from surveyor.training import api, loggers
 from surveyor.training.config import Config
 from surveyor.training.folder import Record
+from surveyor.training.loggers import Sinks
 
 Progress = Callable[[int, Record, Record], None]
 """Called with a run's number, its newest metrics record and its result so far."""
@@ -31,6 +32,7 @@ def train_all(
     out: Path,
     progress: Progress,
     groups: list[list[int]] | None = None,
+    sinks: Sinks | None = None,
 ) -> list[Record]:
     """Train every configuration and return the results in the same order.
 
@@ -39,7 +41,8 @@ def train_all(
     with everything saved. One run is trained in this process.
     """
     if len(configs) == 1:
-        return [_train(configs[0], out, lambda record, now: progress(0, record, now), None)]
+        report = functools.partial(progress, 0)
+        return [_train(configs[0], out, report, None, sinks)]
     groups = [[number] for number in range(len(configs))] if groups is None else groups
     context = multiprocessing.get_context("spawn")
     queue, stop = context.Queue(), context.Event()
@@ -53,7 +56,7 @@ def train_all(
     try:
         with ProcessPoolExecutor(workers, context, _prepare, (queue, stop)) as pool:
             futures = [
-                pool.submit(_work, [(number, configs[number]) for number in group], out)
+                pool.submit(_work, [(number, configs[number]) for number in group], out, sinks)
                 for group in groups
             ]
             signal.signal(signal.SIGINT, lambda *_: stop.set())
@@ -71,9 +74,16 @@ def _train(
     out: Path,
     progress: Callable[[Record, Record], None],
     stop: Callable[[], bool] | None,
+    sinks: Sinks | None,
 ) -> Record:
     run = api.begin(config, out)
-    api.finish(run, lambda run: progress(run.metrics[-1], run.result), stop)
+    with loggers.opened(run, sinks) as log:
+
+        def report(run):
+            log(run)
+            progress(run.latest, run.result)
+
+        api.finish(run, report, stop)
     return {**run.result, "finished": run.finished}
 
 
@@ -102,11 +112,11 @@ def _prepare(queue: "Queue[Any]", stop: Event) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _work(group: list[tuple[int, Config]], out: Path) -> dict[int, Record]:
+def _work(group: list[tuple[int, Config]], out: Path, sinks: Sinks | None) -> dict[int, Record]:
     results = {}
     for number, config in group:
         report = functools.partial(_report, number)
-        results[number] = _train(config, out, report, _stop.is_set)
+        results[number] = _train(config, out, report, _stop.is_set, sinks)
     return results
 
 

@@ -16,6 +16,8 @@ LINE_SECONDS = 5.0
 
 def describe(record: Record, result: Record) -> str:
     """Where a run stands, in a few words."""
+    if "steps" in result:
+        return _describe_steps(record, result)
     parts = []
     if record.get("test_return") is not None:
         parts.append(f"greedy {record['test_return']:.3g}")
@@ -24,6 +26,15 @@ def describe(record: Record, result: Record) -> str:
         parts.append(f"first success {result['first_success']}")
     if result["solved_at"] is not None:
         parts.append(f"solved at {result['solved_at']}")
+    return ", ".join(parts)
+
+
+def _describe_steps(record: Record, result: Record) -> str:
+    parts = [f"{result['episodes']} episodes"]
+    if "return" in result:
+        parts.append(f"return {result['return']:.4g}")
+    if record.get("steps_per_second"):
+        parts.append(f"{record['steps_per_second']:,.0f} steps/s")
     return ", ".join(parts)
 
 
@@ -68,7 +79,8 @@ class Reporter:
 
     def update(self, name: str, record: Record, result: Record) -> None:
         """A chunk has ended."""
-        self.show(name, result["episodes"], describe(record, result))
+        done = result["steps"] if "steps" in result else result["episodes"]
+        self.show(name, done, describe(record, result))
 
     def show(self, name: str, done: int, status: str) -> None:
         """So much of the total is done."""
@@ -108,7 +120,7 @@ class Overview:
 
     def update(self, config: Any, record: Record, result: Record) -> None:
         """A chunk of one of the runs has ended, and perhaps the run."""
-        ended = result["solved_at"] is not None or result["episodes"] >= config.episodes
+        ended = result["solved_at"] is not None or result["episodes"] >= config.budget
         self._latest[config.env] = f"{config.env} seed {config.seed} at {result['episodes']}"
         if ended:
             self._done += 1
@@ -119,6 +131,9 @@ class Overview:
 def summary(result: Record) -> str:
     """How a run ended, as a sentence."""
     episodes, seconds = result["episodes"], result["seconds"]
+    if "steps" in result:
+        mean = f"mean return {result['return']:.4g} lately" if "return" in result else "none ended"
+        return f"{result['steps']} steps, {episodes} episodes, {mean} ({seconds:.1f} s of training)"
     if result["solved_at"] is not None:
         return (
             f"solved at episode {result['solved_at']} (first success at {result['first_success']},"

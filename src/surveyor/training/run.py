@@ -3,9 +3,8 @@
 import contextlib
 import dataclasses
 import functools
-import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +12,23 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from surveyor import envs
 from surveyor.agents.base import Agent
 from surveyor.envs.base import Environment, Params
-from surveyor.errors import SurveyorError
-from surveyor.training import compiled
+from surveyor.training import problems
 from surveyor.training.config import Config
 from surveyor.training.folder import Record, RunFolder
-from surveyor.types import QPosterior
+from surveyor.training.runner import Runner
+from surveyor.types import QPosterior, State
 
-CHUNK_SECONDS = 0.5
-"""How long a call of the compiled program is meant to take: how often Python has its turn."""
 CHECKPOINT_SECONDS = 2.0
 """How much work a kill can cost, or more where writing a checkpoint takes long:"""
 CHECKPOINT_SHARE = 0.05
 """no more than this share of the time goes into checkpoints."""
+RECENT = 10
+"""Records whose mean return is a run's own."""
 
 
 @dataclasses.dataclass
@@ -36,9 +36,10 @@ class Run:
     """A run in memory; with a folder, what it does is on disk as well."""
 
     config: Config
-    loop: compiled.Loop
+    loop: PyTree
     metrics: list[Record]
-    """One record a test interval: returns and lengths, the test's return, mean losses."""
+    """One record a test interval (returns and lengths, the test's return, mean losses), or one
+    every so many steps."""
     seconds: float = 0.0
     """Time spent training, without compilation."""
     folder: RunFolder | None = None
@@ -46,56 +47,75 @@ class Run:
     @classmethod
     def new(cls, config: Config, path: Path | None = None) -> "Run":
         """A run at its beginning; with a path, in a new folder there."""
-        folder = None if path is None else RunFolder.create(path, config)
-        return cls(config, _start(config), [], folder=folder)
+        run = cls(config, None, [])
+        run.loop = run.runner.start()  # before there is a folder: the environment may refuse
+        run.folder = None if path is None else RunFolder.create(path, config)
+        return run
 
     @classmethod
-    def open(cls, path: str | Path) -> "Run":
-        """The run in this folder as its last checkpoint left it."""
+    def open(cls, path: str | Path, source: Any = None) -> "Run":
+        """The run in this folder as its last checkpoint left it; `source` is its environment where
+        that cannot be made from its name."""
         folder = RunFolder.open(path)
-        config = folder.config()
-        restored = folder.restore(jax.eval_shape(lambda: _start(config)))
+        config = dataclasses.replace(folder.config(), source=source)
+        run = cls(config, None, [], folder=folder)
+        restored = folder.restore(run.runner.frozen_shape())
         if restored is None:
-            return cls(config, _start(config), [], folder=folder)
-        loop, records, seconds = restored
-        return cls(config, loop, folder.metrics()[:records], seconds, folder)
+            run.loop = run.runner.start()
+            return run
+        run.loop = run.runner.thaw(restored.arrays, restored.more)
+        run.metrics = folder.metrics()[: restored.records]
+        run.seconds = restored.seconds
+        return run
+
+    @functools.cached_property
+    def runner(self) -> Runner:
+        """What trains it."""
+        return problems.runner(self.config)
 
     @property
     def agent(self) -> Agent:
-        """The agent's hyperparameters; what it has learnt is `run.loop.agent`."""
+        """The agent's hyperparameters."""
         return self.config.agent
 
     @property
+    def state(self) -> State:
+        """What the agent has learnt."""
+        return self.runner.agent(self.loop)
+
+    @property
     def env(self) -> tuple[Environment, Params]:
-        """The environment with the action mapping of this run's seed."""
+        """One of the paper's problems with the action mapping of this run's seed."""
         return envs.make(self.config.env, self.config.seed)
 
     @property
     def finished(self) -> bool:
         """Whether there is nothing left to do."""
-        solved = int(self.loop.solved_at) >= 0
-        spent = int(self.loop.episode) >= self.config.episodes
-        return spent or (solved and self.config.stop_when_solved)
+        return self.runner.finished(self.loop)
 
     @property
     def solved_at(self) -> int | None:
         """The episode of the first of ten consecutive optimal tests."""
-        return _none_if_negative(self.loop.solved_at)
+        return self.runner.result(self.loop).get("solved_at")
 
     @property
     def first_success(self) -> int | None:
         """The first training episode with the optimal return."""
-        return _none_if_negative(self.loop.first_success)
+        return self.runner.result(self.loop).get("first_success")
+
+    @property
+    def latest(self) -> Record:
+        """The newest record, if there is one yet."""
+        return self.metrics[-1] if self.metrics else {}
 
     @property
     def result(self) -> Record:
         """The run's outcome, as `--json` prints it."""
+        recent = [r["return"] for r in self.metrics if r.get("return") is not None][-RECENT:]
         return {
             "seed": self.config.seed,
-            "solved_at": self.solved_at,
-            "first_success": self.first_success,
-            "episodes": int(self.loop.episode),
-            "gradient_steps": int(self.loop.gradient_steps),
+            **self.runner.result(self.loop),
+            **({"return": float(np.mean(recent))} if recent else {}),
             "seconds": round(self.seconds, 3),
             "path": None if self.folder is None else str(self.folder.path),
         }
@@ -114,42 +134,36 @@ class Run:
             self.folder.finish(self.result)
 
     def _chunks(self) -> Iterator["Run"]:
-        config = self.config
-        params, key = self.env[1], compiled.run_keys(config.seed)[1]
-        program = _program(config.agent, config.env, config.stop_when_solved)
-        intervals, due = 1, time.monotonic() + CHECKPOINT_SECONDS
+        due = time.monotonic() + CHECKPOINT_SECONDS
         if self.folder is not None:
             self.folder.keep_records(len(self.metrics))
-        while not self.finished:
-            began = time.perf_counter()
-            self.loop, records, done = jax.block_until_ready(
-                program(self.loop, params, key, np.int32(config.episodes), np.int32(intervals))
-            )
-            took = time.perf_counter() - began
-            self.seconds += took
-            new = _to_records(records, int(done))
-            self.metrics += new
+        for chunk in self.runner.chunks(self.loop):
+            self.loop = chunk.loop
+            self.seconds += chunk.seconds
+            self.metrics += chunk.records
             if self.folder is not None:
-                self.folder.append(new)
+                self.folder.append(chunk.records)
                 if time.monotonic() > due:
                     due = self.checkpoint()
-            grow = min(4.0, CHUNK_SECONDS / max(took, 1e-6))
-            intervals = min(compiled.CHUNK, max(1, int(intervals * grow)))
             yield self
 
     def checkpoint(self) -> float:
         """Write the whole state to the run folder now; returns when the next one is due."""
         began = time.monotonic()
         if self.folder is not None:
-            self.folder.save(self.loop, len(self.metrics), self.seconds)
+            self._write(self.folder)
         now = time.monotonic()
         return now + max(CHECKPOINT_SECONDS, (now - began) / CHECKPOINT_SHARE)
+
+    def _write(self, folder: RunFolder) -> None:
+        arrays, more = self.runner.freeze(self.loop)
+        folder.save(arrays, len(self.metrics), self.seconds, more)
 
     def save(self, path: str | Path) -> Path:
         """Write a copy of this run to a folder of its own; `surveyor.load` reads it back."""
         folder = RunFolder.create(Path(path), self.config)
         folder.append(self.metrics)
-        folder.save(self.loop, len(self.metrics), self.seconds)
+        self._write(folder)
         if self.finished:
             folder.finish({**self.result, "path": str(folder.path)})
         return folder.path
@@ -170,69 +184,28 @@ class Run:
         obs = self._checked(observation)
         rng = np.random.default_rng(0 if deterministic else None)
         if deterministic:
-            index = self.agent.greedy(self.loop.agent)
+            index = self.agent.greedy(self.state)
         elif state is None or (episode_start is not None and np.any(episode_start)):
             key = jax.random.key(int(rng.integers(2**31)))
-            index = state = self.agent.sample(self.loop.agent, key)
+            index = state = self.agent.sample(self.state, key)
         else:
             index = state
-        ties = rng.random((obs.size, self.env[0].spec.num_actions), np.float32)
-        actions = _actions(self.agent, self.loop.agent, index, obs, ties)
-        return np.asarray(actions, np.int64), state
+        spec = self.runner.spec
+        lead = obs.shape[: obs.ndim - len(spec.shape)]
+        ties = rng.random((int(np.prod(lead)), spec.num_actions), np.float32)
+        rows = obs.reshape(-1, *spec.shape)
+        actions = _actions(self.agent, self.state, index, rows, ties)
+        return np.asarray(actions, np.int64).reshape(lead), state
 
     def q_posterior(self, observation: Any) -> QPosterior:
         """Mean and joint covariance of Q over these observations and all actions."""
-        obs = jnp.atleast_1d(self._checked(observation))
-        return self.agent.q_posterior(self.loop.agent, obs)
+        obs = self._checked(observation)
+        return self.agent.q_posterior(self.state, obs.reshape(-1, *self.runner.spec.shape))
 
     def _checked(self, observation: Any) -> jax.Array:
-        obs, states = np.asarray(observation), self.env[0].spec.num_states
-        if not np.issubdtype(obs.dtype, np.integer) or np.any((obs < 0) | (obs >= states)):
-            raise SurveyorError(
-                f"Observations of {self.config.env} are whole numbers from 0 to {states - 1}."
-            )
-        return jnp.asarray(obs, jnp.int32)
-
-
-def _start(config: Config) -> compiled.Loop:
-    env, _ = envs.make(config.env)
-    return compiled.start(config.agent, env, compiled.run_keys(config.seed)[0])
-
-
-@functools.lru_cache(maxsize=8)
-def _program(agent: Agent, env_name: str, stop_when_solved: bool) -> Callable[..., Any]:
-    """The compiled program, kept for the next seed of the same problem."""
-    env, params = envs.make(env_name)
-    loop = jax.eval_shape(lambda: compiled.start(agent, env, jax.random.key(0)))
-    return compiled.compile_chunk(agent, env, loop, params, stop_when_solved=stop_when_solved)
+        return jnp.asarray(self.runner.read(np.asarray(observation)))
 
 
 @eqx.filter_jit
 def _actions(agent: Agent, state: Any, index: Any, obs: jax.Array, ties: Any) -> jax.Array:
-    act = jax.vmap(lambda obs, u: agent.act(state, index, obs, u))
-    return act(obs.reshape(-1), ties).reshape(obs.shape)
-
-
-def _to_records(intervals: compiled.Interval, count: int) -> list[Record]:
-    stacked = jax.tree.map(np.asarray, intervals)
-    return [_to_record(jax.tree.map(lambda x, i=i: x[i], stacked)) for i in range(count)]
-
-
-def _to_record(interval: compiled.Interval) -> Record:
-    count = int(np.sum(~np.isnan(interval.returns)))
-    return {
-        "episode": int(interval.episode),
-        "returns": [_number(x) for x in interval.returns[:count]],
-        "lengths": [int(x) for x in interval.lengths[:count]],
-        "test_return": _number(interval.test_return),
-        **{name: _number(value) for name, value in interval.metrics.items()},
-    }
-
-
-def _number(value: Any) -> float | None:
-    """A float32 as the shortest decimal that reads back as the same float32; None if not finite."""
-    return float(str(np.float32(value))) if math.isfinite(value) else None
-
-
-def _none_if_negative(value: Any) -> int | None:
-    return int(value) if int(value) >= 0 else None
+    return jax.vmap(lambda obs, u: agent.act(state, index, obs, u))(obs, ties)

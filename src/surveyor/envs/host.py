@@ -1,0 +1,303 @@
+"""Environments that step in Python or C++, several side by side, brought to one form.
+
+Episodes begin with a seed of their own, made from the run's seed, the environment's number and a
+count of such beginnings. So a moment of training is known from that count and the actions since:
+that is what a checkpoint holds of it, for whatever environment, and restoring it means playing
+those actions again.
+"""
+
+import abc
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+
+from surveyor.errors import SurveyorError
+from surveyor.types import EnvSpec
+
+LARGEST_SCALED = 1e4
+"""Bounds wider than this say nothing about how large observations are."""
+
+
+class HostStep(NamedTuple):
+    """What one step of every environment gave."""
+
+    obs: np.ndarray
+    """To act on next: of the next episode where one ended."""
+    final: np.ndarray
+    """What followed the step, before any reset."""
+    reward: np.ndarray
+    """As learning is to see it."""
+    score: np.ndarray
+    """As the environment gave it."""
+    terminated: np.ndarray
+    """Whether nothing follows, as far as learning is concerned."""
+    ended: np.ndarray
+    """Whether an episode ended, or was cut off."""
+    skipped: np.ndarray
+    """Whether the environment only began a new episode, whatever the action was."""
+
+
+class HostEnvs(abc.ABC):
+    """Several environments that are stepped together."""
+
+    name: str
+    spec: EnvSpec
+    count: int
+    seed: int
+    frames_per_step: int = 1
+    reseed_after: int = 0
+    """Steps after which the next episode begins with a new seed; 0 where every episode does. The
+    others begin as the environment likes, which its last seed decides."""
+
+    def begin(self, seed: int) -> np.ndarray:
+        """Start the first episode of each; returns their observations."""
+        self.seed = seed
+        self._seedings = [0] * self.count
+        self._actions: list[list[int]] = [[] for _ in range(self.count)]
+        return self._reset(np.ones(self.count, bool), self._seeds(range(self.count)))
+
+    def step(self, actions: np.ndarray) -> HostStep:
+        """One step of each; where an episode ends the next one begins."""
+        for e, action in enumerate(actions):
+            self._actions[e].append(int(action))
+        step = self._step(actions)
+        played = np.asarray([len(actions) for actions in self._actions])
+        due = step.ended & (played >= self.reseed_after)
+        if np.any(due):
+            for e in np.flatnonzero(due):
+                self._seedings[e] += 1
+                self._actions[e] = []
+            step = step._replace(obs=self._reset(due, self._seeds(np.flatnonzero(due))))
+        return step
+
+    def snapshot(self) -> dict[str, Any]:
+        """Where the episodes stand, as JSON."""
+        return {"seedings": self._seedings, "actions": self._actions}
+
+    def restore(self, seed: int, snapshot: dict[str, Any]) -> np.ndarray:
+        """Come to where they stood, by playing the same actions; returns the observations."""
+        self.seed = seed
+        self._seedings = list(snapshot["seedings"])
+        self._actions = [list(actions) for actions in snapshot["actions"]]
+        return self._replay()
+
+    def read(self, obs: np.ndarray) -> np.ndarray:
+        """Observations as the environment gives them, as the agent takes them."""
+        return obs
+
+    def picture(self) -> np.ndarray:
+        """What the first environment looks like now."""
+        raise SurveyorError(f"{self.name} has no pictures to film.")
+
+    def close(self) -> None:  # noqa: B027
+        """Let go of what the environments hold."""
+
+    @abc.abstractmethod
+    def _reset(self, which: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+        """Start an episode in these, with these seeds; returns all observations."""
+
+    @abc.abstractmethod
+    def _step(self, actions: np.ndarray) -> HostStep:
+        """One step of each; `step` sees to new episodes."""
+
+    @abc.abstractmethod
+    def _replay(self) -> np.ndarray:
+        """Begin each again with its last seed and play its actions; returns observations."""
+
+    def _seeds(self, which: Any) -> np.ndarray:
+        words = [
+            np.random.SeedSequence([self.seed, int(e), self._seedings[e]]).generate_state(1)[0]
+            for e in which
+        ]
+        return np.asarray(words, np.int64) & 0x7FFFFFFF
+
+
+class GymnasiumEnvs(HostEnvs):
+    """Any Gymnasium environment, as many of it as the agent plays."""
+
+    def __init__(self, name: str, make: Callable[[], gymnasium.Env], count: int):
+        self.name, self.count = name, count
+        self._envs = [make() for _ in range(count)]
+        one = self._envs[0]
+        self._reader = Reader(name, one.observation_space)
+        self.spec = specify(name, self._reader, one.action_space)
+        self._first = int(getattr(one.action_space, "start", 0))
+        self._obs = np.zeros((count, *self.spec.shape), self.spec.dtype)
+
+    def read(self, obs: np.ndarray) -> np.ndarray:
+        return self._reader(obs)
+
+    def picture(self) -> np.ndarray:
+        picture = self._envs[0].render()
+        return super().picture() if not isinstance(picture, np.ndarray) else picture
+
+    def close(self) -> None:
+        for env in self._envs:
+            env.close()
+
+    def _reset(self, which: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+        for e, seed in zip(np.flatnonzero(which), seeds, strict=True):
+            self._obs[e] = self._reader(self._call(e, "reset", seed=int(seed))[0])
+        return self._obs.copy()
+
+    def _step(self, actions: np.ndarray) -> HostStep:
+        reward = np.zeros(self.count, np.float32)
+        terminated, truncated = np.zeros((2, self.count), bool)
+        for e, action in enumerate(actions):
+            obs, reward[e], terminated[e], truncated[e], _ = self._call(
+                e, "step", int(action) + self._first
+            )
+            self._obs[e] = self._reader(obs)
+        check_rewards(self.name, reward)
+        obs = self._obs.copy()
+        ended = terminated | truncated
+        return HostStep(obs, obs, reward, reward, terminated, ended, np.zeros_like(ended))
+
+    def _replay(self) -> np.ndarray:
+        self._reset(np.ones(self.count, bool), self._seeds(range(self.count)))
+        for e, actions in enumerate(self._actions):
+            for action in actions:
+                self._obs[e] = self._reader(self._call(e, "step", action + self._first)[0])
+        return self._obs.copy()
+
+    def _call(self, e: Any, method: str, *arguments: Any, **named: Any) -> Any:
+        try:
+            return getattr(self._envs[e], method)(*arguments, **named)
+        except Exception as error:
+            raise SurveyorError(
+                f"The environment {self.name} failed in {method}: {type(error).__name__}: {error}"
+            ) from error
+
+
+class VectorEnvs(HostEnvs):
+    """A Gymnasium vector environment that somebody else made, with its own way of resetting."""
+
+    def __init__(self, name: str, env: VectorEnv):
+        self.name, self.count, self._env = name, env.num_envs, env
+        self._reader = Reader(name, env.single_observation_space)
+        self.spec = specify(name, self._reader, env.single_action_space)
+        self._mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
+        self._over = np.zeros(self.count, bool)
+
+    def begin(self, seed: int) -> np.ndarray:
+        self.seed = seed
+        obs, _ = self._env.reset(seed=seed)
+        return self._reader(obs)
+
+    def step(self, actions: np.ndarray) -> HostStep:
+        obs, reward, terminated, truncated, info = self._env.step(actions)
+        check_rewards(self.name, reward)
+        obs, ended, skipped = self._reader(obs), terminated | truncated, self._over
+        final = obs
+        if np.any(ended) and self._mode == AutoresetMode.SAME_STEP:
+            final = obs.copy()
+            for e in np.flatnonzero(ended):
+                final[e] = self._reader(info["final_obs"][e])
+        elif np.any(ended) and self._mode == AutoresetMode.DISABLED:
+            obs = self._reader(self._env.reset(options={"reset_mask": ended})[0])
+        elif self._mode == AutoresetMode.NEXT_STEP:
+            self._over = ended
+        reward = np.asarray(reward, np.float32)
+        return HostStep(obs, final, reward, reward, terminated, ended | skipped, skipped)
+
+    def snapshot(self) -> dict[str, Any]:
+        return {}
+
+    def restore(self, seed: int, snapshot: dict[str, Any]) -> np.ndarray:
+        """A stranger's environment cannot be brought back to a moment: new episodes begin."""
+        return self.begin(seed)
+
+    def read(self, obs: np.ndarray) -> np.ndarray:
+        return self._reader(obs)
+
+    def _reset(self, which: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def _step(self, actions: np.ndarray) -> HostStep:
+        raise NotImplementedError
+
+    def _replay(self) -> np.ndarray:
+        raise NotImplementedError
+
+
+class Reader:
+    """Turns an environment's observations into arrays for the networks.
+
+    A `Box` of floats with bounds is scaled to [-1, 1]; bytes stay bytes.
+    """
+
+    def __init__(self, name: str, space: spaces.Space):
+        self.name, self.space = name, space
+        self.states, self._offset, self._scale = 0, None, None
+        if isinstance(space, spaces.Discrete):
+            self.states, self.shape, self.dtype = int(space.n), (), "int32"
+            self._start = int(space.start)
+        elif isinstance(space, spaces.MultiBinary):
+            self.shape, self.dtype = space.shape, "bool"
+        elif isinstance(space, spaces.Box):
+            self.shape = space.shape
+            whole = np.issubdtype(space.dtype, np.unsignedinteger) and space.dtype.itemsize == 1
+            self.dtype = "uint8" if whole else "float32"
+            if not whole and len(self.shape) < 3:
+                self._set_scale(space)
+        else:
+            raise SurveyorError(
+                f"{name} has observations of the kind {type(space).__name__}; surveyor can use "
+                "Box, Discrete and MultiBinary. A wrapper such as FlattenObservation may help."
+            )
+        if len(self.shape) not in (0, 1, 3) and self.dtype == "uint8":
+            self.dtype = "float32"
+
+    def __call__(self, obs: Any) -> np.ndarray:
+        if self.states:
+            return self._states(np.asarray(obs))
+        obs = np.asarray(obs)
+        if obs.shape[max(0, obs.ndim - len(self.shape)) :] != self.shape:
+            raise SurveyorError(
+                f"{self.name} gave an observation of shape {obs.shape} where its observation space "
+                f"says {self.shape}."
+            )
+        if self._scale is not None:
+            obs = (obs - self._offset) * self._scale
+        return obs.astype(self.dtype)
+
+    def _states(self, obs: np.ndarray) -> np.ndarray:
+        obs = obs - self._start
+        if not np.issubdtype(obs.dtype, np.integer) or np.any((obs < 0) | (obs >= self.states)):
+            raise SurveyorError(
+                f"Observations of {self.name} are whole numbers from {self._start} to "
+                f"{self._start + self.states - 1}."
+            )
+        return np.asarray(obs, np.int32)
+
+    def _set_scale(self, space: spaces.Box) -> None:
+        low, high = space.low.astype(np.float64), space.high.astype(np.float64)
+        wide = ~(np.isfinite(low) & np.isfinite(high))
+        low, high = np.where(wide, -1.0, low), np.where(wide, 1.0, high)
+        wide = (high - low > LARGEST_SCALED) | (high <= low)
+        low, high = np.where(wide, -1.0, low), np.where(wide, 1.0, high)
+        self._offset, self._scale = (high + low) / 2, 2 / (high - low)
+
+
+def specify(name: str, reader: Reader, actions: spaces.Space) -> EnvSpec:
+    """What an agent needs to know; an error for actions that are not discrete."""
+    if not isinstance(actions, spaces.Discrete):
+        kind = "continuous actions" if isinstance(actions, spaces.Box) else f"actions {actions}"
+        raise SurveyorError(f"{name} has {kind}; surveyor needs one discrete action a step.")
+    if math.prod(reader.shape) == 0:
+        raise SurveyorError(f"{name} has empty observations.")
+    return EnvSpec(reader.states, int(actions.n), 0, reader.shape, reader.dtype)
+
+
+def check_rewards(name: str, reward: Any) -> None:
+    """Stop where learning would be poisoned."""
+    if not np.all(np.isfinite(reward)):
+        raise SurveyorError(
+            f"{name} gave a reward that is not a finite number ({reward}); training has stopped, "
+            "and what was learnt up to the last checkpoint is kept."
+        )

@@ -1,0 +1,221 @@
+"""φ̂, ψ̂ and ŵ with their optimisers: what Successor Uncertainties stands on.
+
+Two kinds with the same methods, so that algorithm 1 is written once: a table for states that are
+numbers, and a network for all other observations.
+
+    psi(obs), next_psi(obs)      ψ̂(s, ·), to act on and for targets
+    phi(obs, action)             φ̂(s, a), without the novelty features
+    w                            ŵ, over the same features
+    fetch(obs)                   the parameters that a step on these observations trains
+    outputs(parameters, …)       ψ̂(s, a), φ̂(s, a) and ŵ as a function of those, for gradients
+    update(obs, …, gradients)    one step of Adam
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, Key, PyTree, Shaped
+
+from surveyor.deep import Dense, Torso, TorsoName, Trained
+from surveyor.networks import Shared, TabularNetwork, unit
+from surveyor.optim import RowAdam, Rows, Table
+from surveyor.types import EnvSpec
+
+
+class Outputs(NamedTuple):
+    """What the losses are made of."""
+
+    psi: Float[Array, "b d"]
+    phi: Float[Array, "b m"]
+    w: Float[Array, " m"]
+
+
+class TabularSuccessors(eqx.Module):
+    """Tables, of which a step touches the rows of the states in its batch."""
+
+    rows: Table
+    """For each state ψ̂(s, ·), and U_s, the first layer of the φ network."""
+    shared: Shared
+    optimiser: optax.OptState
+    step: Int[Array, ""]
+    network: TabularNetwork = eqx.field(static=True)
+    learning_rate: float = eqx.field(static=True)
+    value_eps: float = eqx.field(static=True)
+    novelty_eps: float = eqx.field(static=True)
+
+    @classmethod
+    def create(
+        cls,
+        spec: EnvSpec,
+        key: Key[Array, ""],
+        network: TabularNetwork,
+        learning_rate: float,
+        value_eps: float,
+        novelty_eps: float,
+    ) -> "TabularSuccessors":
+        """Tables that have seen nothing."""
+        hidden, psi, shared = network.init(spec, key)
+        rows = Table.create(jnp.concatenate([psi, hidden], axis=1))
+        optimiser = _flat_adam(learning_rate, value_eps).init(eqx.filter(shared, eqx.is_array))
+        step = jnp.zeros((), jnp.int32)
+        fixed = (network, learning_rate, value_eps, novelty_eps)
+        return cls(rows, shared, optimiser, step, *fixed)
+
+    @property
+    def w(self) -> Float[Array, " m"]:
+        """ŵ."""
+        return self.shared.w
+
+    def psi(self, obs: Int[Array, "*b"]) -> Float[Array, "*b actions d"]:
+        """ψ̂(s, ·)."""
+        return self._split(obs)[0]
+
+    next_psi = psi
+
+    def phi(self, obs: Int[Array, "*b"], action: Int[Array, "*b"]) -> Float[Array, "*b m"]:
+        """φ̂(s, a)."""
+        hidden = self._split(obs.reshape(-1))[1]
+        phi = self.network.phi(hidden, action.reshape(-1), self.shared)
+        return phi.reshape(*obs.shape, -1)
+
+    def fetch(self, obs: Int[Array, " b"]) -> tuple[PyTree, Rows]:
+        """ψ̂(s, ·), U_s and what all states share; and the rows with Adam's moments."""
+        rows = self._adam.fetch(self.rows, obs, self.step)
+        return (*self.network.split(rows.value), self.shared), rows
+
+    def outputs(self, parameters: PyTree, obs: Any, action: Int[Array, " b"]) -> Outputs:
+        """ψ̂(s, a), φ̂(s, a) and ŵ."""
+        psi, hidden, shared = parameters
+        taken = jax.nn.one_hot(action, self.network.actions)[:, :, None]
+        psi = jnp.sum(psi * taken, axis=1)
+        return Outputs(psi, self.network.phi(hidden, action, shared), shared.w)
+
+    def update(self, obs: Int[Array, " b"], rows: Rows, gradients: PyTree) -> "TabularSuccessors":
+        """One step of Adam."""
+        psi, hidden, shared = gradients
+        gradient = jnp.concatenate([psi.reshape(len(psi), -1), hidden], axis=1)
+        table = self._adam.update(self.rows, obs, rows, gradient, self.step)
+        adam = _flat_adam(self.learning_rate, self.value_eps)
+        updates, optimiser = adam.update(shared, self.optimiser)
+        new = (table, eqx.apply_updates(self.shared, updates), optimiser, self.step + 1)
+        fixed = (self.network, self.learning_rate, self.value_eps, self.novelty_eps)
+        return TabularSuccessors(*new, *fixed)
+
+    def _split(self, obs):
+        rows = self._adam.fetch(self.rows, obs, self.step).value
+        return self.network.split(rows)
+
+    @property
+    def _adam(self) -> RowAdam:
+        network = self.network
+        psi = (self.novelty_eps,) * network.novelty + (self.value_eps,) * network.seen
+        psi = psi * network.actions
+        hidden = (self.value_eps,) * (self.rows.width - len(psi))
+        return RowAdam(self.learning_rate, eps=psi + hidden)
+
+
+class SuccessorNet(eqx.Module):
+    """Appendix C.2: one hidden layer, from which φ̂ and ψ̂ = ψ̄(s) + ψ̃(s, a) are read off."""
+
+    torso: Torso
+    phi: Dense
+    """The hidden layer to φ for each action, side by side, before their ReLU."""
+    psi: Dense
+    """The hidden layer to ψ̄, and to ψ̃ for each action, side by side."""
+    w: Float[Array, " m"]
+
+
+class DeepSuccessors(eqx.Module):
+    """The network of appendix C.2 on any torso, with its target network."""
+
+    trained: Trained
+    actions: int = eqx.field(static=True)
+    novelty: int = eqx.field(static=True)
+    normalise: bool = eqx.field(static=True)
+
+    @classmethod
+    def create(
+        cls,
+        spec: EnvSpec,
+        key: Key[Array, ""],
+        torso: TorsoName,
+        hidden: int,
+        features: int,
+        novelty: int,
+        normalise: bool,
+        psi_init: float,
+        optimiser: Any,
+    ) -> "DeepSuccessors":
+        """A network that has seen nothing: ŵ = 0, and ψ about psi_init in what no state has."""
+        torso_key, phi_key, psi_key = jax.random.split(key, 3)
+        a, m = spec.num_actions, features - novelty
+        phi = Dense.create(phi_key, hidden, a * m, gain=1.0)
+        psi = Dense.create(psi_key, hidden, (1 + a) * features, gain=1.0)
+        unseen = (jnp.arange(features) < novelty) | (novelty == 0)
+        first = psi.bias.at[:features].set(jnp.where(unseen, psi_init, 0.0))
+        psi = eqx.tree_at(lambda psi: psi.bias, psi, first)
+        net = SuccessorNet(Torso.create(spec, torso, hidden, torso_key), phi, psi, jnp.zeros(m))
+        return cls(Trained.create(net, optimiser), a, novelty, normalise)
+
+    @property
+    def w(self) -> Float[Array, " m"]:
+        """ŵ."""
+        return self.trained.net.w
+
+    def psi(self, obs: Shaped[Array, "..."]) -> Float[Array, "*b actions d"]:
+        """ψ̂(s, ·)."""
+        return self._psi(self.trained.net, obs)
+
+    def next_psi(self, obs: Shaped[Array, "..."]) -> Float[Array, "*b actions d"]:
+        """The same from the target network."""
+        return self._psi(self.trained.target, obs)
+
+    def phi(self, obs: Shaped[Array, "..."], action: Int[Array, "*b"]) -> Float[Array, "*b m"]:
+        """φ̂(s, a)."""
+        net = self.trained.net
+        rows, lead = net.torso.flatten(obs)
+        return self._phi(net, net.torso(rows), action.reshape(-1)).reshape(*lead, -1)
+
+    def fetch(self, obs: Any) -> tuple[SuccessorNet, None]:
+        """The whole network."""
+        return self.trained.net, None
+
+    def outputs(
+        self, parameters: SuccessorNet, obs: Shaped[Array, "b ..."], action: Int[Array, " b"]
+    ) -> Outputs:
+        """ψ̂(s, a), φ̂(s, a) and ŵ."""
+        hidden = parameters.torso(obs)
+        taken = jax.nn.one_hot(action, self.actions)[:, :, None]
+        psi = jnp.sum(self._successors(parameters, hidden) * taken, axis=1)
+        return Outputs(psi, self._phi(parameters, hidden, action), parameters.w)
+
+    def update(self, obs: Any, fetched: None, gradients: SuccessorNet) -> "DeepSuccessors":
+        """One step of Adam, and a new target network where one is due."""
+        return eqx.tree_at(lambda model: model.trained, self, self.trained.update(gradients))
+
+    def _psi(self, net: SuccessorNet, obs):
+        rows, lead = net.torso.flatten(obs)
+        psi = self._successors(net, net.torso(rows))
+        return psi.reshape(*lead, self.actions, -1)
+
+    def _successors(
+        self, net: SuccessorNet, hidden: Float[Array, "b h"]
+    ) -> Float[Array, "b actions d"]:
+        both = net.psi(hidden).reshape(len(hidden), 1 + self.actions, -1)
+        return both[:, :1] + both[:, 1:]
+
+    def _phi(
+        self, net: SuccessorNet, hidden: Float[Array, "b h"], action: Int[Array, " b"]
+    ) -> Float[Array, "b m"]:
+        taken = jax.nn.one_hot(action, self.actions)[:, :, None]
+        outputs = net.phi(hidden).reshape(len(hidden), self.actions, -1)
+        phi = jax.nn.relu(jnp.sum(outputs * taken, axis=1))
+        return unit(phi) if self.normalise else phi
+
+
+def _flat_adam(learning_rate: float, eps: float) -> optax.GradientTransformation:
+    # Flattened: one small kernel in place of one for each array.
+    return optax.flatten(optax.adam(learning_rate, eps=eps))

@@ -1,0 +1,83 @@
+"""A film of one greedy episode."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from surveyor.errors import SurveyorError, missing
+from surveyor.training.host import HostRunner, play
+from surveyor.training.run import Run
+from surveyor.training.runner import FunctionalRunner
+
+SECOND = 15
+"""Steps a second: those of Atari, which shows 60 frames and holds an action for four."""
+LARGER = 4
+"""How many times as large a small picture is shown."""
+LONGEST = 10_000
+
+
+def write(run: Run, path: str | Path, seed: int = 0) -> Path:
+    """Play one episode and write what it looked like."""
+    path = Path(path)
+    if path.suffix not in (".mp4", ".gif"):
+        raise SurveyorError(f"A film is .mp4 or .gif, not '{path.suffix or path.name}'.")
+    try:
+        import imageio.v3 as imageio
+    except ImportError:
+        raise missing("imageio", "video", "A film") from None
+    frames = _frames(run, seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".gif":
+        imageio.imwrite(path, frames, duration=1000 / SECOND, loop=0)
+    else:
+        try:
+            imageio.imwrite(path, frames, fps=SECOND, codec="libx264", macro_block_size=2)
+        except (ImportError, ValueError, OSError) as error:
+            if "ffmpeg" not in str(error).lower() and not isinstance(error, ImportError):
+                raise
+            raise missing("imageio-ffmpeg", "video", "A film in .mp4") from None
+    return path
+
+
+def _frames(run: Run, seed: int) -> np.ndarray:
+    runner = run.runner
+    seen: list[np.ndarray] = []
+    if isinstance(runner, HostRunner):
+        envs = runner.make(1)
+        try:
+            play(run.agent, run.state, envs, 1, 10**9 + seed, lambda _: seen.append(envs.picture()))
+        finally:
+            envs.close()
+    elif isinstance(runner, FunctionalRunner) and len(runner.spec.shape) == 3:
+        seen = _functional(run, runner, seed)
+    else:
+        raise SurveyorError(f"{run.config.env} has no pictures to film.")
+    return np.stack(seen[:LONGEST])
+
+
+def _functional(run: Run, runner: FunctionalRunner, seed: int) -> list[np.ndarray]:
+    env, index = runner.env, run.agent.greedy(run.state)
+    key, seen = jax.random.key(seed), []
+    obs, state = env.reset(key)
+    act = jax.jit(lambda obs, u: run.agent.act(run.state, index, obs, u))
+    step = jax.jit(env.step)
+    over = False
+    while not over and len(seen) < LONGEST:
+        seen.append(coloured(np.asarray(obs)))
+        key, act_key, env_key = jax.random.split(key, 3)
+        u = jax.random.uniform(act_key, (env.spec.num_actions,))
+        obs, state, _, terminated, truncated, _ = step(env_key, state, act(obs, u))
+        over = bool(terminated | truncated)
+    return seen
+
+
+def coloured(channels: Any) -> np.ndarray:
+    """A picture of an observation whose channels are on or off: a colour for each."""
+    count = channels.shape[-1]
+    hue = np.arange(count) / count
+    colours = 0.5 + 0.5 * np.cos(2 * np.pi * (hue[:, None] + np.array([0.0, 1 / 3, 2 / 3])))
+    shown = np.max(channels[..., None].astype(float) * colours, axis=2)
+    small = (255 * shown).astype(np.uint8)
+    return np.kron(small, np.ones((8 * LARGER, 8 * LARGER, 1), np.uint8))

@@ -1,0 +1,205 @@
+"""The host runner: environments that step in Python or C++, an agent whose verbs are compiled."""
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from surveyor.agents.base import Agent
+from surveyor.envs.host import HostEnvs
+from surveyor.ring import Ring
+from surveyor.training import compiled, steps
+from surveyor.training.config import Config
+from surveyor.training.functional import DIAGNOSED
+from surveyor.training.runner import Chunk, StepRunner
+from surveyor.training.steps import Learning, Rhythm
+from surveyor.types import EnvSpec, Transition
+
+TURN_SECONDS = 0.5
+"""How often a run hands over, so that it can be stopped."""
+
+
+class HostLoop(eqx.Module):
+    """All that changes while training, but for the environments themselves."""
+
+    learning: Learning
+    ring: Ring
+    """Of NumPy arrays, which are written in place."""
+    obs: np.ndarray
+
+
+class HostRunner(StepRunner):
+    """Gymnasium and Atari. The environments are made when the first step is taken."""
+
+    def __init__(self, config: Config, make: Callable[[int], HostEnvs]):
+        super().__init__(config)
+        self._make = make
+        self._envs: HostEnvs | None = None
+
+    @property
+    def envs(self) -> HostEnvs:
+        """The environments that are played in training."""
+        if self._envs is None:
+            self._envs = self._make(self.config.agent.envs)
+        return self._envs
+
+    @property
+    def spec(self) -> EnvSpec:
+        return self.envs.spec
+
+    def make(self, count: int) -> HostEnvs:
+        """So many environments of the same kind, for a test."""
+        return self._make(count)
+
+    def start(self) -> HostLoop:
+        obs = self.envs.begin(self.config.seed)
+        return self._blank(obs)
+
+    def freeze(self, loop: HostLoop) -> tuple[PyTree, dict[str, Any]]:
+        """Only the part of the replay that is filled."""
+        rows = min(int(loop.ring.written), len(loop.ring.action))
+        arrays = jax.tree.map(lambda x: x[:rows] if x.ndim else x, loop.ring)
+        return (loop.learning, arrays, loop.obs), {"env": self.envs.snapshot()}
+
+    def thaw(self, arrays: PyTree, more: dict[str, Any]) -> HostLoop:
+        learning, ring, _ = arrays
+        obs = self.envs.restore(self.config.seed, more["env"])
+        return HostLoop(learning, ring, obs)
+
+    def frozen_shape(self) -> PyTree:
+        """As `freeze` gives it; the replay's arrays may be shorter."""
+        loop = self._blank(np.zeros((self.envs.count, *self.spec.shape), self.spec.dtype))
+        return loop.learning, loop.ring, loop.obs
+
+    def read(self, observation: np.ndarray) -> np.ndarray:
+        return self.envs.read(observation)
+
+    def chunks(self, loop: HostLoop) -> Iterator[Chunk]:
+        rhythm, agent = Rhythm.of(self.config.agent), self.config.agent
+        verbs, key = Verbs(agent, self.spec), compiled.run_keys(self.config.seed)[1]
+        handed_over = recorded = time.perf_counter()
+        since, spent = 0, 0.0
+        while not self.finished(loop):
+            loop = self._round(verbs, rhythm, key, loop)
+            since += 1
+            now = time.perf_counter()
+            done = int(loop.learning.step)
+            last = done >= self.config.budget
+            if last or (done // rhythm.steps) % self.rounds_per_record == 0:
+                metrics = {}
+                loop, metrics = self._report(verbs, loop)
+                took = now - recorded
+                record = self.record(loop, metrics, since * rhythm.steps, took)
+                yield Chunk(loop, [record], now - handed_over)
+                recorded = handed_over = time.perf_counter()
+                since = 0
+            elif now - handed_over > TURN_SECONDS:
+                yield Chunk(loop, [], now - handed_over)
+                spent = time.perf_counter() - now  # what others did meanwhile is not training
+                recorded += spent
+                handed_over = time.perf_counter()
+
+    def close(self) -> None:
+        if self._envs is not None:
+            self._envs.close()
+
+    def _blank(self, obs: np.ndarray) -> HostLoop:
+        agent, spec = self.config.agent, self.spec
+        key = compiled.run_keys(self.config.seed)[0]
+        # Compiled, so that every array is a buffer of its own: all are donated.
+        learning = jax.jit(partial(steps.start, agent, spec))(key)
+        ring = Ring.create(
+            spec, agent.replay_capacity, self.envs.count, priority=agent.priority > 0, host=True
+        )
+        return HostLoop(learning, ring, obs)
+
+    def _round(self, verbs: "Verbs", rhythm: Rhythm, key: Any, loop: HostLoop) -> HostLoop:
+        agent, learning, ring, obs = self.config.agent, loop.learning, loop.ring, loop.obs
+        for _ in range(rhythm.acts):
+            action = np.asarray(verbs.act(learning, obs, key))
+            step = self.envs.step(action)
+            over = (step.terminated, step.ended, step.skipped)
+            ring = ring.add(obs, action, step.reward, step.final, *over)
+            learning = verbs.observe(learning, obs, action, step, key)
+            obs = step.obs
+        if int(learning.step) > agent.warmup and int(ring.count(agent.n_step)) > 0:
+            for _ in range(rhythm.updates):
+                u = np.random.default_rng([self.config.seed, int(learning.gradient_steps)])
+                batch = ring.sample(u.random(agent.batch_size), agent.n_step, agent.discount)
+                number = batch.number
+                learning, errors = verbs.update(learning, batch, key)
+                if errors is not None:
+                    ring = ring.reprioritise(number, np.asarray(errors), agent.priority)
+        return HostLoop(learning, ring, obs)
+
+    def _report(self, verbs: "Verbs", loop: HostLoop) -> tuple[HostLoop, dict[str, Any]]:
+        u = np.random.default_rng(self.config.seed).random(DIAGNOSED)
+        obs = loop.ring.sample(u, 1, 1.0).obs if int(loop.ring.count(1)) else loop.obs
+        learning, metrics = verbs.report(loop.learning, obs)
+        return HostLoop(learning, loop.ring, loop.obs), metrics
+
+
+class Verbs:
+    """The functions of `steps`, compiled for one agent; the learner's state is donated to those
+    that return it."""
+
+    def __init__(self, agent: Agent, spec: EnvSpec):
+        def act(learning, obs, key):
+            key = jax.random.fold_in(jax.random.fold_in(key, 0), learning.step)
+            return steps.act(agent, learning, spec, obs, key)
+
+        def observe(learning, obs, action, reward, final, terminated, score, ended, skipped, key):
+            key = jax.random.fold_in(jax.random.fold_in(key, 1), learning.step)
+            transitions = Transition(obs, action, reward, final, terminated)
+            return steps.observe(agent, learning, transitions, score, ended, key, ~skipped)
+
+        def update(learning, batch, key):
+            key = jax.random.fold_in(jax.random.fold_in(key, 2), learning.gradient_steps)
+            return steps.update(agent, learning, batch, key)
+
+        self.act = jax.jit(act)
+        self._observe = jax.jit(observe, donate_argnums=0)
+        self.update = jax.jit(update, donate_argnums=0)
+        self.report = jax.jit(partial(steps.report, agent), donate_argnums=0)
+
+    def observe(self, learning: Learning, obs: Any, action: Any, step: Any, key: Any) -> Learning:
+        """Take in one step of every environment."""
+        after = (step.reward, step.final, step.terminated, step.score, step.ended, step.skipped)
+        return self._observe(learning, obs, action, *after, key)
+
+
+def play(
+    agent: Agent, state: PyTree, envs: HostEnvs, episodes: int, seed: int, see: Any = None
+) -> tuple[list[float], list[int]]:
+    """Score and length of greedy episodes.
+
+    Each environment plays its share of them, so that short episodes are not preferred. `see` is
+    called with the observations and Q values of every step.
+    """
+    index = agent.greedy(state)
+    act = jax.jit(lambda obs, u: jax.vmap(partial(agent.act, state, index))(obs, u))
+    obs, rng = envs.begin(seed), np.random.default_rng(seed)
+    share = [len(range(e, episodes, envs.count)) for e in range(envs.count)]
+    totals, lengths = np.zeros(envs.count), np.zeros(envs.count, int)
+    scores: list[list[float]] = [[] for _ in share]
+    spans: list[list[int]] = [[] for _ in share]
+    while any(len(done) < due for done, due in zip(scores, share, strict=True)):
+        u = rng.random((envs.count, envs.spec.num_actions), np.float32)
+        if see is not None:
+            see(obs)
+        step = envs.step(np.asarray(act(jnp.asarray(obs), u)))
+        totals, lengths = totals + step.score, lengths + ~step.skipped
+        for e in np.flatnonzero(step.ended & ~step.skipped):
+            if len(scores[e]) < share[e]:
+                scores[e].append(float(totals[e]))
+                spans[e].append(int(lengths[e]))
+            totals[e], lengths[e] = 0.0, 0
+        obs = step.obs
+    return list(itertools.chain(*scores)), list(itertools.chain(*spans))

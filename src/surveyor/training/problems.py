@@ -1,0 +1,155 @@
+"""Which runner trains on which environment, from a name or from an object of the user's."""
+
+import difflib
+import importlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import gymnasium
+from gymnasium.vector import VectorEnv
+
+from surveyor import envs
+from surveyor.envs.atari import AtariEnvs, rom
+from surveyor.envs.functional import MINATAR, Functional, minatar
+from surveyor.envs.host import GymnasiumEnvs, HostEnvs, VectorEnvs
+from surveyor.errors import SurveyorError
+from surveyor.training.config import Config
+from surveyor.training.host import HostRunner
+from surveyor.training.runner import EpisodeRunner, FunctionalRunner, Runner
+
+STEPS = {"MinAtar": 1_000_000, "ALE": 50_000_000, "Gymnasium": 200_000}
+"""Steps by default: on Atari those of the paper, 200 million frames."""
+
+
+def family(name: str) -> str:
+    """Tree, TiedTree or Chain, which are learnt by episodes; MinAtar, ALE or Gymnasium."""
+    before = name.partition("/")[0]
+    if before in ("MinAtar", "ALE") and "/" in name:
+        return before
+    tabular = name.partition("-")[0]
+    if tabular in envs.FAMILIES or ("-" in name and envs.resembles(name)):
+        return tabular
+    return "Gymnasium"
+
+
+def family_of(env: Any) -> str:
+    """The same of an environment that was given as an object."""
+    return env.name.partition("-")[0] if isinstance(env, envs.Environment) else "Gymnasium"
+
+
+def check(name: str) -> None:
+    """An error, in one sentence, where there is no environment of this name."""
+    kind = family(name)
+    if kind == "MinAtar":
+        minatar(name.partition("/")[2])
+    elif kind == "ALE":
+        rom(game(name))
+    elif kind == "Gymnasium":
+        _gymnasium_spec(name)
+    else:
+        envs.make(name)
+
+
+def runner(config: Config) -> Runner:
+    """The runner for a configuration."""
+    source = config.source
+    if source is not None:
+        return _from_object(config, source)
+    kind = family(config.env)
+    if kind == "MinAtar":
+        return FunctionalRunner(config, minatar(config.env.partition("/")[2]))
+    if kind == "ALE":
+        protocol = config.protocol or "paper"
+        return HostRunner(config, lambda n: AtariEnvs(game(config.env), n, protocol))
+    if kind == "Gymnasium":
+        spec = _gymnasium_spec(config.env)
+        return HostRunner(config, partial(_gymnasium, config.env, lambda: _made(spec)))
+    return EpisodeRunner(config, envs.make(config.env)[0])
+
+
+def name_of(env: Any) -> str:
+    """What an environment is called: its own name, or that of its class."""
+    if isinstance(env, str):
+        return env
+    spec = getattr(env, "spec", None)
+    inner = getattr(env, "unwrapped", env)
+    return getattr(spec, "id", None) or str(getattr(env, "name", type(inner).__name__))
+
+
+def names() -> list[str]:
+    """Environments that can be named outright, for a hint."""
+    known = [f"{kind}-10" for kind in envs.FAMILIES] + [f"MinAtar/{game}" for game in MINATAR]
+    return known + sorted(gymnasium.registry)
+
+
+def _from_object(config: Config, env: Any) -> Runner:
+    if isinstance(env, VectorEnv):
+        if config.agent.envs != env.num_envs:
+            raise SurveyorError(
+                f"{config.env} has {env.num_envs} environments and the agent plays "
+                f"{config.agent.envs}: set envs = {env.num_envs}."
+            )
+        return HostRunner(config, lambda n: VectorEnvs(config.env, env))
+    if isinstance(env, gymnasium.Env):
+        return HostRunner(config, partial(_same_env, config.env, env))
+    if isinstance(env, envs.Environment):
+        return EpisodeRunner(config, env)
+    if isinstance(env, Functional):
+        return FunctionalRunner(config, env)
+    if hasattr(env, "reset") and hasattr(env, "step") and hasattr(env, "default_params"):
+        return FunctionalRunner(config, Functional.wrap(env, name=config.env))
+    if callable(env):
+        return HostRunner(config, partial(_gymnasium, config.env, env))
+    raise SurveyorError(
+        f"{type(env).__name__} is no environment that surveyor knows: give a name, a Gymnasium "
+        "environment or vector environment, a function that makes one, or a functional one."
+    )
+
+
+def _same_env(name: str, env: gymnasium.Env, count: int) -> HostEnvs:
+    """The environment itself; more than one of it only where it can be made again."""
+    if count == 1:
+        return _gymnasium(name, lambda: env, 1)
+    if env.spec is None:
+        raise SurveyorError(
+            f"{name} cannot be made {count} times from one object: give a function that makes it, "
+            "or set envs = 1."
+        )
+    spec = env.spec
+    return _gymnasium(name, lambda: gymnasium.make(spec), count)
+
+
+def _made(spec: Any) -> gymnasium.Env:
+    """With pictures where it can draw them, for a film."""
+    try:
+        return gymnasium.make(spec, render_mode="rgb_array")
+    except (TypeError, ValueError, gymnasium.error.Error):
+        return gymnasium.make(spec)
+
+
+def _gymnasium(name: str, make: Callable[[], Any], count: int) -> HostEnvs:
+    return GymnasiumEnvs(name, make, count)
+
+
+def game(name: str) -> str:
+    """The game's name: Pong from ALE/Pong, or from ALE/Pong-v5 as Gymnasium has it."""
+    return name.partition("/")[2].partition("-v")[0]
+
+
+def _gymnasium_spec(name: str) -> Any:
+    """What Gymnasium knows by this name; `package:Name-v0` imports the package first."""
+    try:
+        package, _, rest = name.rpartition(":")
+        if package:
+            importlib.import_module(package)
+        return gymnasium.spec(rest)
+    except ModuleNotFoundError as error:
+        raise SurveyorError(
+            f"'{name}' needs the package '{error.name}', which is missing."
+        ) from None
+    except gymnasium.error.Error:
+        known = names()
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+        hint = f"did you mean '{near[0]}'?" if near else "`surveyor list envs` says what there is."
+        raise SurveyorError(f"There is no environment '{name}'; {hint}") from None

@@ -1,0 +1,161 @@
+"""The replay of agents that learn by steps, as JAX's arrays and as NumPy's."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from surveyor.ring import Ring
+from surveyor.types import EnvSpec
+
+VECTOR = EnvSpec(0, 3, 0, (2,), "float32")
+FRAMES = EnvSpec(0, 3, 0, (4, 2, 2), "uint8", stack=4)
+
+
+def played(spec, host, steps, ends=(), cuts=(), skips=(), envs=2, capacity=20, priority=False):
+    """A ring after so many steps; step t of environment e saw 10 t + e and earned t."""
+    xp = np if host else jnp
+    ring = Ring.create(spec, capacity * envs, envs, priority=priority, host=host)
+    for t in range(steps):
+        value = 10 * t + np.arange(envs)
+        over = np.full(envs, t in ends)
+        cut = np.full(envs, t in cuts)
+        skipped = np.full(envs, t in skips)
+        if spec.stack:
+            obs = np.broadcast_to(value[:, None, None, None], (envs, *spec.shape)).astype(np.uint8)
+        else:
+            obs = np.stack([value, -value], axis=1).astype(np.float32)
+        after = obs + 1
+        reward = np.full(envs, float(t), np.float32)
+        step = (obs, np.full(envs, t % 3), reward, after, over, over | cut | skipped, skipped)
+        ring = ring.add(*(xp.asarray(x) for x in step))
+    return ring
+
+
+@pytest.fixture(params=[False, True], ids=["jax", "numpy"])
+def host(request):
+    return request.param
+
+
+def draw(ring, n_step=1, discount=0.5, n=4000):
+    u = np.random.default_rng(0).random(n, np.float32)
+    return ring.sample(
+        u if isinstance(ring.action, np.ndarray) else jnp.asarray(u), n_step, discount
+    )
+
+
+def test_every_transition_is_drawn_equally_often_and_belongs_together(host):
+    ring = played(VECTOR, host, 12)
+    batch = draw(ring, n=24_000)
+    counts = np.bincount(np.asarray(batch.number), minlength=24)
+    assert np.all(np.abs(counts - 1000) < 150)
+    time = np.asarray(batch.number) // 2
+    np.testing.assert_array_equal(batch.reward, time)
+    np.testing.assert_array_equal(batch.obs[:, 0], 10 * time + np.asarray(batch.number) % 2)
+    np.testing.assert_array_equal(batch.next_obs, batch.obs + 1)
+    np.testing.assert_array_equal(batch.action, time % 3)
+    assert batch.trail is None
+    np.testing.assert_allclose(batch.discount, 0.5)
+
+
+def test_the_oldest_are_overwritten(host):
+    ring = played(VECTOR, host, 50)
+    time = np.asarray(draw(ring).number) // 2
+    assert set(time) == set(range(31, 50))
+
+
+def test_termination_stops_a_return_and_truncation_looks_at_what_followed(host):
+    ring = played(VECTOR, host, 15, ends=(5,), cuts=(9,))
+    batch = draw(ring, n_step=3)
+    time = np.asarray(batch.number) // 2
+    for t, length, terminated in ((0, 3, False), (4, 2, True), (5, 1, True), (8, 2, False)):
+        rows = time == t
+        assert rows.any()
+        last = t + length - 1
+        np.testing.assert_allclose(
+            np.asarray(batch.reward)[rows], sum(0.5**i * (t + i) for i in range(length))
+        )
+        assert np.all(np.asarray(batch.terminated)[rows] == terminated)
+        np.testing.assert_allclose(np.asarray(batch.discount)[rows], 0.5**length)
+        # What followed the last step, before any reset.
+        np.testing.assert_array_equal(np.asarray(batch.next_obs)[rows, 0] // 10, last)
+        np.testing.assert_array_equal(np.asarray(batch.next_obs)[rows, 0] % 10 <= 2, True)
+    assert set(time) == set(range(13))  # the last two returns are not complete yet
+
+
+def test_the_trail_has_the_steps_between(host):
+    ring = played(VECTOR, host, 15, ends=(5,))
+    batch = draw(ring, n_step=3)
+    time = np.asarray(batch.number) // 2
+    rows = time == 4
+    np.testing.assert_allclose(np.asarray(batch.trail.discount)[rows], [[0.5, 0.0]] * rows.sum())
+    rows = time == 1
+    np.testing.assert_allclose(np.asarray(batch.trail.discount)[rows], [[0.5, 0.25]] * rows.sum())
+    np.testing.assert_array_equal(
+        np.asarray(batch.trail.obs)[rows][:, :, 0] // 10, [[2, 3]] * rows.sum()
+    )
+    np.testing.assert_array_equal(np.asarray(batch.trail.action)[rows], [[2, 0]] * rows.sum())
+    np.testing.assert_array_equal(np.asarray(batch.trail.reward)[rows], 1.0)
+
+
+def test_a_step_that_only_began_an_episode_is_never_drawn(host):
+    ring = played(VECTOR, host, 15, ends=(5,), skips=(6,))
+    for n_step in (1, 3):
+        batch = draw(ring, n_step)
+        time = np.asarray(batch.number) // 2
+        assert 6 not in set(time)
+        assert 5 in set(time)
+    assert not np.any(np.asarray(batch.reward)[time == 4] == 4 + 0.5 * 5 + 0.25 * 6)
+
+
+def test_stacks_are_put_together_from_single_frames(host):
+    ring = played(FRAMES, host, 12, ends=(5,))
+    batch = draw(ring)
+    time, env = np.asarray(batch.number) // 2, np.asarray(batch.number) % 2
+    obs, after = np.asarray(batch.obs)[..., 0, 0], np.asarray(batch.next_obs)[..., 0, 0]
+    for i in range(0, 200):
+        t, e = time[i], env[i]
+        start = 0 if t <= 5 else 6
+        frames = [10 * s + e if s >= start else 0 for s in range(t - 3, t + 1)]
+        np.testing.assert_array_equal(obs[i], frames)
+        if t != 5:  # nothing follows the end, whatever stands there
+            follow = [10 * s + e if s >= start else 0 for s in range(t - 2, t + 2)]
+            np.testing.assert_array_equal(after[i], follow)
+    assert set(np.asarray(batch.terminated)[time == 5]) == {True}
+    assert max(time) == 10  # what followed the newest frame has not been seen
+
+
+def test_an_episode_of_frames_that_was_cut_off_ends_one_step_earlier(host):
+    """What followed the cut is not among the frames, and is never made up from the next episode."""
+    ring = played(FRAMES, host, 12, cuts=(5,))
+    for n_step in (1, 3):
+        batch = draw(ring, n_step)
+        time = np.asarray(batch.number) // 2
+        assert 5 not in set(time)
+        rows = time == 4
+        assert not np.any(np.asarray(batch.terminated)[rows])
+        np.testing.assert_allclose(np.asarray(batch.discount)[rows], 0.5)
+        assert np.all(np.asarray(batch.next_obs)[rows, -1, 0, 0] // 10 == 5)
+        np.testing.assert_allclose(np.asarray(batch.reward)[rows], 4.0)
+
+
+def test_prioritised_draws_follow_the_errors_and_weights_take_the_bias_back(host):
+    ring = played(VECTOR, host, 10, priority=True)
+    first = draw(ring)
+    np.testing.assert_allclose(first.weight, 1.0)  # all alike before anything is known
+    number = np.arange(20)
+    errors = np.where(number == 7, 10.0, 1.0).astype(np.float32)
+    ring = ring.reprioritise(number if host else jnp.asarray(number), errors, 1.0)
+    batch = draw(ring, n=20_000)
+    share = np.mean(np.asarray(batch.number) == 7)
+    assert share == pytest.approx(10 / 29, abs=0.02)
+    rare = np.asarray(batch.weight)[np.asarray(batch.number) != 7]
+    often = np.asarray(batch.weight)[np.asarray(batch.number) == 7]
+    np.testing.assert_allclose(often / rare[0], 10**-0.5, rtol=0.01)
+
+
+def test_a_million_atari_transitions_fit_into_the_promised_memory():
+    spec = EnvSpec(0, 6, 0, (4, 84, 84), "uint8", stack=4)
+    ring = Ring.create(spec, 1_000_000, 1, priority=True, host=True)  # untouched pages cost nothing
+    arrays = [ring.obs, ring.action, ring.reward, ring.flags, ring.priority]
+    assert ring.next_obs is None
+    assert sum(array.nbytes for array in arrays) <= 7.5e9

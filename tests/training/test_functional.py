@@ -1,0 +1,117 @@
+"""Functional environments learnt by steps, in one compiled program."""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import surveyor as sv
+from surveyor.envs.functional import MINATAR, minatar
+from surveyor.errors import SurveyorError
+from surveyor.training.run import Run
+
+QUICK = dataclasses.replace(
+    sv.SU.minatar(), hidden=16, features=8, warmup=64, replay_capacity=2000, n_step=2, priority=0.5
+)
+
+
+def test_all_five_games_have_pictures_of_ones_and_zeros_and_play():
+    for game in MINATAR:
+        env = minatar(game)
+        assert env.spec.shape[:2] == (10, 10)
+        assert env.spec.dtype == "bool"
+        obs, state = env.reset(jax.random.key(0))
+        step = jax.eval_shape(env.step, jax.random.key(1), state, jnp.int32(0))
+        assert step[0].shape == step[5].shape == obs.shape
+        shapes = [jax.tree.map(lambda x: (x.shape, x.dtype), s) for s in (state, step[1])]
+        assert shapes[0] == shapes[1]
+
+
+def test_stopped_and_resumed_ends_in_the_same_bits(tmp_path):
+    whole = sv.train(QUICK, "MinAtar/Breakout", steps=2000, out=tmp_path / "whole")
+    assert whole.finished
+    stopped = sv.training.api.begin(whole.config, tmp_path / "stopped")
+    for i, _ in enumerate(stopped.advance()):
+        if i == 60:
+            break
+    stopped.checkpoint()
+    path = stopped.folder.path
+    assert 0 < Run.open(path).result["steps"] < 2000
+    resumed = sv.resume(path)
+    leaves = [jax.tree.leaves(run.loop) for run in (whole, resumed)]
+    assert all(np.array_equal(a, b) for a, b in zip(*leaves, strict=True))
+    timeless = [
+        [{k: v for k, v in r.items() if k != "steps_per_second"} for r in run.metrics]
+        for run in (whole, resumed)
+    ]
+    assert timeless[0] == timeless[1]
+    logged = set(whole.metrics[-1])
+    assert logged >= {
+        "return", "length", "successor_loss", "reward_loss", "q_loss", "q_mean", "posterior_trace",
+        "posterior_condition", "policy_entropy", "steps_per_second", "step", "episodes",
+    }  # fmt: skip
+    assert whole.result["gradient_steps"] == (2000 - 64) // 4
+    outcome = sv.evaluate(whole, episodes=3)
+    assert len(outcome.returns) == 3
+    assert outcome.optimal is None
+
+
+class Counter(NamedTuple):
+    value: jax.Array
+
+
+class Space(NamedTuple):
+    n: int
+
+
+class Walk:
+    """A functional environment of one's own: count to three, or be cut off after four steps when
+    the first step did not count."""
+
+    default_params = None
+
+    def action_space(self, params):
+        return Space(2)
+
+    def observation_space(self, params):
+        return Space(0)
+
+    def reset(self, key, params):
+        state = Counter(jnp.zeros(2, jnp.int32))
+        return state.value.astype(jnp.float32), state
+
+    def step(self, key, state, action, params):
+        time, place = state.value
+        place = place + ((time > 0) | (action == 1))
+        value = jnp.stack([time + 1, place]).astype(jnp.int32)
+        terminated = place == 3
+        truncated = (time + 1 == 4) & ~terminated
+        new = jnp.where(terminated | truncated, 0, value)
+        info = {"final_observation": value.astype(jnp.float32)}
+        return new.astype(jnp.float32), Counter(new), 1.0, terminated, truncated, info
+
+
+def test_a_functional_environment_of_one_s_own_reaches_the_replay_as_it_is():
+    agent = dataclasses.replace(QUICK, warmup=10**6, envs=4, n_step=1, priority=0.0)
+    run = sv.train(agent, Walk(), steps=400)
+    u = np.random.default_rng(0).random(3000, np.float32)
+    batch = run.loop.ring.sample(jnp.asarray(u), 1, 1.0)
+    rows = zip(batch.obs, batch.next_obs, batch.terminated, strict=True)
+    seen = {(*map(int, o), *map(int, n), bool(t)) for o, n, t in rows}
+    # (time, place) before and after, and whether it was the end: only place 3 is.
+    assert seen == {
+        (0, 0, 1, 0, False), (0, 0, 1, 1, False), (1, 0, 2, 1, False), (1, 1, 2, 2, False),
+        (2, 1, 3, 2, False), (2, 2, 3, 3, True), (3, 2, 4, 3, True),
+    }  # fmt: skip
+
+
+def test_functional_environments_that_will_not_do():
+    class Continuous(Walk):
+        def action_space(self, params):
+            return ()
+
+    with pytest.raises(SurveyorError, match="continuous actions"):
+        sv.train(QUICK, Continuous(), steps=10)

@@ -1,0 +1,250 @@
+"""Environments that step in Python: what reaches the replay, and resuming."""
+
+import dataclasses
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import gymnasium
+import jax
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+import surveyor as sv
+from surveyor.envs.host import GymnasiumEnvs, Reader, VectorEnvs
+from surveyor.errors import SurveyorError
+from surveyor.training.run import Run
+
+QUICK = dataclasses.replace(
+    sv.SU.classic(), hidden=16, features=8, warmup=40, envs=2, train_every=2, replay_capacity=400
+)
+
+
+class Scripted(gymnasium.Env):
+    """Counts its steps: the observation is (episode, step), the reward the step. Episodes end after
+    three steps and five in turn: the first by termination, the second by truncation."""
+
+    action_space = spaces.Discrete(2)
+    observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
+
+    def __init__(self, fails_at=None, reward=None):
+        self.episode, self.fails_at, self.reward = -1, fails_at, reward
+        self.total = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.episode += 1
+        self.step_number = 0
+        return self._obs(), {}
+
+    def step(self, action):
+        self.step_number += 1
+        self.total += 1
+        if self.total == self.fails_at:
+            raise ValueError("the cable is out")
+        short = self.episode % 2 == 0
+        reward = self.step_number if self.reward is None else self.reward
+        terminated = short and self.step_number == 3
+        truncated = not short and self.step_number == 5
+        return self._obs(), float(reward), terminated, truncated, {}
+
+    def _obs(self):
+        return np.array([self.episode, self.step_number], np.float32)
+
+
+def transitions(run):
+    """Everything that the replay can show, as (episode, step, reward, next, terminated)."""
+    u = np.random.default_rng(0).random(4000)
+    batch = run.loop.ring.sample(u, 1, 1.0)
+    rows = zip(batch.obs, batch.reward, batch.next_obs, batch.terminated, strict=True)
+    return {(*map(int, o), float(r), *map(int, n), bool(t)) for o, r, n, t in rows}
+
+
+def expected(episodes):
+    found = set()
+    for episode in range(episodes):
+        length = 3 if episode % 2 == 0 else 5
+        for step in range(length):
+            over = length == 3 and step == 2
+            found.add((episode, step, float(step + 1), episode, step + 1, over))
+    return found
+
+
+@pytest.mark.parametrize("kind", ["function", "same_step", "next_step", "disabled"])
+def test_what_followed_is_never_from_another_episode_and_only_termination_ends(kind):
+    agent = dataclasses.replace(QUICK, warmup=10**6)
+    if kind == "function":
+        env = Scripted
+    else:
+        mode = AutoresetMode[kind.upper()]
+        env = SyncVectorEnv([Scripted, Scripted], autoreset_mode=mode)
+    run = sv.train(agent, env, steps=80)
+    seen = transitions(run)
+    assert seen <= expected(20)
+    assert expected(6) <= seen
+    # Truncation is no end, and what followed it is the episode's own last observation.
+    assert (1, 4, 5.0, 1, 5, False) in seen
+    assert (0, 2, 3.0, 0, 3, True) in seen
+    returns = [record["return"] for record in run.metrics if record["return"] is not None]
+    assert set(returns) <= {6.0, 15.0, 10.5}
+
+
+def test_one_index_an_environment_redrawn_when_its_episode_ends():
+    agent = dataclasses.replace(QUICK, warmup=10**6, redraw_every=0)
+    run = sv.train(agent, Scripted, steps=2)
+    indices = [np.asarray(run.loop.learning.index)]
+    for chunk in run.runner.chunks(run.loop):
+        indices.append(np.asarray(chunk.loop.learning.index))
+        break
+    assert indices[0].shape == (2, 8)
+    assert not np.allclose(indices[0][0], indices[0][1])
+
+    def history(agent, steps):
+        runs = [sv.train(agent, Scripted, steps=2 * n) for n in range(1, steps + 1)]
+        first = [np.asarray(run.loop.learning.index)[0] for run in runs]
+        return [not np.array_equal(a, b) for a, b in itertools.pairwise(first)]
+
+    changes = history(agent, 5)  # between steps 1-2, 2-3, …: the first episode has three
+    assert changes == [False, True, False, False]
+    every = history(dataclasses.replace(agent, redraw_every=2), 5)
+    assert every == [True, True, False, True]
+
+
+def test_killed_and_resumed_ends_in_the_same_bits(tmp_path):
+    whole = sv.train(QUICK, "CartPole-v1", steps=400, out=tmp_path / "whole")
+    config = whole.config
+    command = [
+        sys.executable,
+        "-c",
+        KILLED,
+        str(tmp_path / "killed"),
+        json.dumps(dataclasses.asdict(QUICK)),
+    ]
+    process = subprocess.Popen(command, env={**os.environ, "JAX_PLATFORMS": "cpu"})
+    path = tmp_path / "killed" / config.name
+    deadline = time.monotonic() + 120
+    while not (path / "checkpoint" / "state.npz").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    begun = Run.open(path)
+    assert 0 < begun.result["steps"] < 400
+    resumed = sv.resume(path)
+    assert resumed.finished
+    leaves = [jax.tree.leaves((run.loop.learning, run.loop.ring)) for run in (whole, resumed)]
+    assert all(np.array_equal(a, b) for a, b in zip(*leaves, strict=True))
+    np.testing.assert_array_equal(whole.loop.obs, resumed.loop.obs)
+
+    def timeless(run):
+        return [{k: v for k, v in r.items() if k != "steps_per_second"} for r in run.metrics]
+
+    assert timeless(whole) == timeless(resumed)
+
+
+KILLED = """
+import json, sys, time
+import surveyor as sv
+import surveyor.training.run as run
+run.CHECKPOINT_SECONDS = 0.0
+agent = sv.SU(**json.loads(sys.argv[2]))
+def slowly(run):
+    time.sleep(0.02)
+sv.train(agent, "CartPole-v1", steps=400, out=sys.argv[1], report=slowly)
+"""
+
+
+def test_other_seeds_other_results_and_the_same_seed_the_same():
+    runs = [sv.train(QUICK, "CartPole-v1", steps=120, seed=seed) for seed in (0, 0, 1)]
+    states = [np.concatenate([np.ravel(x) for x in jax.tree.leaves(run.state)]) for run in runs]
+    assert np.array_equal(states[0], states[1])
+    assert not np.array_equal(states[0], states[2])
+
+
+def test_an_environment_that_fails_or_gives_nan_stops_the_run_and_keeps_the_checkpoint(tmp_path):
+    for env, sentence in (
+        (lambda: Scripted(fails_at=150), "failed in step: ValueError: the cable is out"),
+        (lambda: Scripted(reward=float("nan")), "reward that is not a finite number"),
+    ):
+        agent = dataclasses.replace(QUICK, envs=1, train_every=1)
+        with pytest.raises(SurveyorError, match=sentence):
+            sv.train(agent, env, steps=400, out=tmp_path)
+    path = next(tmp_path.iterdir())
+    assert Run.open(path, Scripted).config.steps == 400
+
+
+@pytest.mark.parametrize(
+    ("env", "sentence"),
+    [
+        ("Pendulum-v1", "continuous actions; surveyor needs one discrete action"),
+        ("CartPole-v9", "no environment 'CartPole-v9'; did you mean 'CartPole-v"),
+        ("nonsense", "no environment 'nonsense'"),
+        ("no_such_package:Env-v0", "needs the package 'no_such_package'"),
+        ("MinAtar/Pong", "no environment 'MinAtar/Pong'; "),
+        ("ALE/Pongo", "no Atari game 'Pongo'; did you mean 'pong'"),
+    ],
+)
+def test_environments_that_will_not_do(env, sentence):
+    with pytest.raises(SurveyorError, match=sentence):
+        sv.train("su", env, steps=10)
+
+
+def test_budgets_and_rhythms_that_will_not_do():
+    with pytest.raises(SurveyorError, match="learnt by steps: give steps"):
+        sv.train("su", "CartPole-v1", episodes=10)
+    with pytest.raises(SurveyorError, match="learnt by episodes: give episodes"):
+        sv.train("su", "Tree-4", steps=10)
+    with pytest.raises(SurveyorError, match="set train_every to at least 1"):
+        sv.train(sv.SU(), "CartPole-v1", steps=10)
+    with pytest.raises(SurveyorError, match="do not fit together"):
+        sv.train(dataclasses.replace(QUICK, envs=3, train_every=4), "CartPole-v1", steps=10)
+    with pytest.raises(SurveyorError, match="learns by whole episodes"):
+        sv.train("psrl", "CartPole-v1", steps=10)
+    with pytest.raises(SurveyorError, match="A protocol is for Atari games"):
+        sv.train("su", "CartPole-v1", steps=10, protocol="paper")
+
+
+def test_observations_are_read_by_their_space():
+    box = Reader("x", spaces.Box(*np.array([[-1.2, -0.07], [0.6, 0.07]], np.float32)))
+    np.testing.assert_allclose(box(np.array([0.6, -0.07])), [1.0, -1.0], atol=1e-5)
+    assert Reader("x", spaces.Box(0, 255, (84, 84, 3), np.uint8)).dtype == "uint8"
+    assert Reader("x", spaces.MultiBinary(5)).dtype == "bool"
+    assert Reader("x", spaces.Discrete(7, start=2)).states == 7
+    assert Reader("x", spaces.Discrete(7, start=2))(3) == 1
+    with pytest.raises(SurveyorError, match="kind Dict; surveyor can use Box, Discrete"):
+        Reader("x", spaces.Dict({"a": spaces.Discrete(2)}))
+    with pytest.raises(
+        SurveyorError, match=r"shape \(3,\) where its observation space says \(2,\)"
+    ):
+        box(np.zeros(3))
+
+
+def test_numbered_states_and_prioritised_n_step_learning_run_in_the_host_runner():
+    agent = dataclasses.replace(QUICK, n_step=3, priority=0.6)
+    run = sv.train(agent, "FrozenLake-v1", steps=120)
+    assert run.runner.spec.tabular
+    assert run.result["gradient_steps"] > 0
+    assert run.predict(3)[0].shape == ()
+    run = sv.train(agent, "CartPole-v1", steps=120)
+    assert float(np.max(run.loop.ring.priority)) > 0
+    assert run.predict(np.zeros((5, 4)))[0].shape == (5,)
+    assert run.q_posterior(np.zeros((3, 4))).covariance.shape == (6, 6)
+    with pytest.raises(SurveyorError, match="shape"):
+        run.predict(np.zeros(3))
+    outcome = sv.evaluate(run, episodes=5)
+    assert len(outcome.returns) == 5
+    assert outcome.returns == [float(n) for n in outcome.lengths]
+
+
+def test_a_vector_environment_of_another_size_is_refused():
+    env = SyncVectorEnv([Scripted] * 3)
+    with pytest.raises(SurveyorError, match="has 3 environments and the agent plays 2"):
+        sv.train(QUICK, env, steps=10)
+    assert VectorEnvs("x", env).spec.num_actions == 2
+    assert GymnasiumEnvs("x", Scripted, 1).spec.shape == (2,)
