@@ -1,5 +1,14 @@
 """Every annotated shape and type in surveyor is checked at run time while tests run."""
 
+import os
+import tempfile
+
 from jaxtyping import install_import_hook
 
 install_import_hook("surveyor", "beartype.beartype")
+
+# Many tests compile the same programs, in several processes.
+os.environ.setdefault(
+    "JAX_COMPILATION_CACHE_DIR", os.path.join(tempfile.gettempdir(), "surveyor-tests")
+)
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
