@@ -27,20 +27,39 @@ def require_matplotlib() -> None:
 
 
 def learning(run: Run, path: str | Path) -> Path:
-    """How a run learnt: depth reached in every episode, returns of the greedy tests."""
+    """How a run learnt: by episodes the depth reached and the greedy tests, by steps the return and
+    how uncertain it is."""
     require_matplotlib()
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 5.2), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1.4])
-    _depth(above, run)
-    _tests(below, run)
+    if run.config.steps is None:
+        _depth(above, run)
+        _tests(below, run)
+        for axes in (above, below):
+            _events(axes, run)
+        above.legend(loc="lower right", frameon=False)
+    else:
+        _over_steps(above, run, "return", "return of training episodes")
+        known = [name for name in ("posterior_trace", "q_loss") if name in run.latest]
+        _over_steps(below, run, (known or ["length"])[0], LABELS[(known or ["length"])[0]])
+        below.set_xlabel("steps")
     for axes in (above, below):
-        _events(axes, run)
         axes.spines[["top", "right"]].set_visible(False)
-    above.legend(loc="lower right", frameon=False)
     figure.suptitle(f"{run.config.env}, {type(run.agent).__name__}, seed {run.config.seed}")
     return _save(figure, path)
+
+
+LABELS = {"posterior_trace": "trace of Σ", "q_loss": "Q loss", "length": "episode length"}
+
+
+def _over_steps(axes: "Axes", run: Run, name: str, label: str) -> None:
+    points = [(r["step"], r[name]) for r in run.metrics if r.get(name) is not None]
+    if points:
+        steps, values = zip(*points, strict=True)
+        axes.plot(steps, values, color=BLUE, lw=1.2)
+    axes.set_ylabel(label)
 
 
 def figure2(outcomes: list["Outcome"], order: list[str], path: Path) -> Path:

@@ -5,7 +5,7 @@ numbers, and a network for all other observations.
 
     psi(obs), next_psi(obs)      ψ̂(s, ·), to act on and for targets
     phi(obs, action)             φ̂(s, a), without the novelty features
-    w                            ŵ, over the same features
+    w, next_w                    ŵ, over the same features
     fetch(obs)                   the parameters that a step on these observations trains
     outputs(parameters, …)       ψ̂(s, a), φ̂(s, a) and ŵ as a function of those, for gradients
     update(obs, …, gradients)    one step of Adam
@@ -68,6 +68,8 @@ class TabularSuccessors(eqx.Module):
     def w(self) -> Float[Array, " m"]:
         """ŵ."""
         return self.shared.w
+
+    next_w = w
 
     def psi(self, obs: Int[Array, "*b"]) -> Float[Array, "*b actions d"]:
         """ψ̂(s, ·)."""
@@ -164,6 +166,11 @@ class DeepSuccessors(eqx.Module):
     def w(self) -> Float[Array, " m"]:
         """ŵ."""
         return self.trained.net.w
+
+    @property
+    def next_w(self) -> Float[Array, " m"]:
+        """The same of the target network."""
+        return self.trained.target.w
 
     def psi(self, obs: Shaped[Array, "..."]) -> Float[Array, "*b actions d"]:
         """ψ̂(s, ·)."""

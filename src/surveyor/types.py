@@ -1,11 +1,15 @@
 """The few types that environments, agents and runners share."""
 
+from typing import TYPE_CHECKING
+
 import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
-Arrays = Array | np.ndarray
-"""JAX's, or NumPy's where an environment steps in Python."""
+if TYPE_CHECKING:
+    Arrays = Array
+else:
+    Arrays = Array | np.ndarray  # NumPy's where an environment steps in Python
 
 
 class EnvSpec(eqx.Module):

@@ -151,7 +151,7 @@ class SU(SUOptions):
         Over several steps s' is the last state, and y_SF has the φ of those between as well.
         """
         psi = state.model.next_psi(batch.next_obs)
-        q = jnp.sum(psi * self.greedy(state), axis=-1)
+        q = jnp.sum(psi * self._pad(state.model.next_w), axis=-1)
         pi = self._reference_policy(state, psi, q, key)
         next_q = self._next_q(state, batch, q, pi)
         ahead = alive(batch, self.discount)
