@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -174,9 +175,8 @@ def test_n_step_targets_of_su_by_hand():
 
 
 def _with_w(model, w):
-    import equinox as eqx
-
-    return eqx.tree_at(lambda model: model.trained.net.w, model, w)
+    where = lambda model: (model.trained.net.w, model.trained.target.w)  # noqa: E731
+    return eqx.tree_at(where, model, (w, w + 0.0))
 
 
 def test_double_dqn_chooses_with_one_network_and_values_with_the_other():
@@ -187,8 +187,6 @@ def test_double_dqn_chooses_with_one_network_and_values_with_the_other():
         agent = dataclasses.replace(agent, double=double)
         state = agent.init(VECTOR, jax.random.key(0))
         other = jax.tree.map(lambda x: -x, state.network.trained.net)
-        import equinox as eqx
-
         state = eqx.tree_at(lambda s: s.network.trained.target, state, other)
         network = state.network
         valued = np.asarray(network.next_q(data.next_obs))[:, 0]
@@ -199,3 +197,25 @@ def test_double_dqn_chooses_with_one_network_and_values_with_the_other():
         losses[double] = float(agent.learn(state, data, jax.random.key(0))[1]["q_loss"])
         assert losses[double] == pytest.approx(np.mean((q - target) ** 2), rel=1e-3)
     assert losses[True] != pytest.approx(losses[False], rel=1e-3)
+
+
+def test_random_features_are_a_gaussian_kernel_and_stay_as_they_are():
+    agent = dataclasses.replace(
+        sv.SU.classic(), hidden=16, features=4100, random_features=4096, random_scale=2.0
+    )
+    state = agent.init(VECTOR, jax.random.key(0))
+    obs = observations(VECTOR, 2)
+    both = np.asarray(state.model.waves(obs, jnp.zeros(2, jnp.int32)))
+    distance = np.linalg.norm(np.asarray(obs[0] - obs[1]))
+    assert both[0] @ both[0] == pytest.approx(1.0, abs=0.05)
+    assert both[0] @ both[1] == pytest.approx(np.exp(-((2.0 * distance) ** 2) / 2), abs=0.05)
+    other = np.asarray(state.model.waves(obs, jnp.ones(2, jnp.int32)))
+    assert abs(both[0] @ other[0]) < 0.1  # another action is another place
+    phi = np.asarray(state.model.phi(obs, jnp.zeros(2, jnp.int32)))
+    np.testing.assert_allclose(phi[:, 4:], both * 0.5**0.5, rtol=1e-5)
+    small = dataclasses.replace(agent, features=12, random_features=8)
+    state = small.init(VECTOR, jax.random.key(0))
+    learnt, _ = jax.jit(small.learn)(state, batch(VECTOR), jax.random.key(1))
+    np.testing.assert_array_equal(learnt.model.waves.directions, state.model.waves.directions)
+    with pytest.raises(sv.SurveyorError, match="random_features must be from 0 to 11, not 12"):
+        dataclasses.replace(small, random_features=12)

@@ -11,6 +11,7 @@ numbers, and a network for all other observations.
     update(obs, …, gradients)    one step of Adam
 """
 
+import math
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -19,7 +20,8 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, Key, PyTree, Shaped
 
-from surveyor.deep import Dense, Torso, TorsoName, Trained
+from surveyor.agents.su_options import SUOptions
+from surveyor.deep import DeepAdam, Dense, Torso, Trained
 from surveyor.networks import Shared, TabularNetwork, unit
 from surveyor.optim import RowAdam, Rows, Table
 from surveyor.types import EnvSpec
@@ -134,33 +136,27 @@ class DeepSuccessors(eqx.Module):
     """The network of appendix C.2 on any torso, with its target network."""
 
     trained: Trained
+    waves: "Waves | None"
     actions: int = eqx.field(static=True)
-    novelty: int = eqx.field(static=True)
     normalise: bool = eqx.field(static=True)
 
     @classmethod
     def create(
-        cls,
-        spec: EnvSpec,
-        key: Key[Array, ""],
-        torso: TorsoName,
-        hidden: int,
-        features: int,
-        novelty: int,
-        normalise: bool,
-        psi_init: float,
-        optimiser: Any,
+        cls, spec: EnvSpec, key: Key[Array, ""], options: SUOptions, adam: DeepAdam
     ) -> "DeepSuccessors":
         """A network that has seen nothing: ŵ = 0, and ψ about psi_init in what no state has."""
-        torso_key, phi_key, psi_key = jax.random.split(key, 3)
-        a, m = spec.num_actions, features - novelty
-        phi = Dense.create(phi_key, hidden, a * m, gain=1.0)
-        psi = Dense.create(psi_key, hidden, (1 + a) * features, gain=1.0)
-        unseen = (jnp.arange(features) < novelty) | (novelty == 0)
-        first = psi.bias.at[:features].set(jnp.where(unseen, psi_init, 0.0))
+        torso_key, phi_key, psi_key, wave_key = jax.random.split(key, 4)
+        a, d, k = spec.num_actions, options.features, options.random_features
+        hidden, m = options.hidden, d - options.novelty
+        phi = Dense.create(phi_key, hidden, a * (m - k), gain=1.0)
+        psi = Dense.create(psi_key, hidden, (1 + a) * d, gain=1.0)
+        unseen = (jnp.arange(d) < options.novelty) | (options.novelty == 0)
+        first = psi.bias.at[:d].set(jnp.where(unseen, options.psi_init, 0.0))
         psi = eqx.tree_at(lambda psi: psi.bias, psi, first)
-        net = SuccessorNet(Torso.create(spec, torso, hidden, torso_key), phi, psi, jnp.zeros(m))
-        return cls(Trained.create(net, optimiser), a, novelty, normalise)
+        torso = Torso.create(spec, options.torso, hidden, torso_key)
+        net = SuccessorNet(torso, phi, psi, jnp.zeros(m))
+        waves = Waves.create(spec, k, options.random_scale, wave_key) if k else None
+        return cls(Trained.create(net, adam), waves, a, options.normalise)
 
     @property
     def w(self) -> Float[Array, " m"]:
@@ -184,7 +180,8 @@ class DeepSuccessors(eqx.Module):
         """φ̂(s, a)."""
         net = self.trained.net
         rows, lead = net.torso.flatten(obs)
-        return self._phi(net, net.torso(rows), action.reshape(-1)).reshape(*lead, -1)
+        phi = self._phi(net, net.torso(rows), rows, action.reshape(-1))
+        return phi.reshape(*lead, -1)
 
     def fetch(self, obs: Any) -> tuple[SuccessorNet, None]:
         """The whole network."""
@@ -197,7 +194,7 @@ class DeepSuccessors(eqx.Module):
         hidden = parameters.torso(obs)
         taken = jax.nn.one_hot(action, self.actions)[:, :, None]
         psi = jnp.sum(self._successors(parameters, hidden) * taken, axis=1)
-        return Outputs(psi, self._phi(parameters, hidden, action), parameters.w)
+        return Outputs(psi, self._phi(parameters, hidden, obs, action), parameters.w)
 
     def update(self, obs: Any, fetched: None, gradients: SuccessorNet) -> "DeepSuccessors":
         """One step of Adam, and a new target network where one is due."""
@@ -215,12 +212,45 @@ class DeepSuccessors(eqx.Module):
         return both[:, :1] + both[:, 1:]
 
     def _phi(
-        self, net: SuccessorNet, hidden: Float[Array, "b h"], action: Int[Array, " b"]
+        self,
+        net: SuccessorNet,
+        hidden: Float[Array, "b h"],
+        obs: Shaped[Array, "b ..."],
+        action: Int[Array, " b"],
     ) -> Float[Array, "b m"]:
         taken = jax.nn.one_hot(action, self.actions)[:, :, None]
         outputs = net.phi(hidden).reshape(len(hidden), self.actions, -1)
         phi = jax.nn.relu(jnp.sum(outputs * taken, axis=1))
-        return unit(phi) if self.normalise else phi
+        phi = unit(phi) if self.normalise else phi
+        if self.waves is None:
+            return phi
+        return jnp.concatenate([phi, self.waves(obs, action)], axis=1) * 0.5**0.5
+
+
+class Waves(eqx.Module):
+    """Random Fourier features of an observation and an action (Rahimi and Recht 2007), of norm
+    about 1, which nothing trains."""
+
+    directions: Float[Array, "actions inputs k"]
+    phases: Float[Array, "actions k"]
+
+    @classmethod
+    def create(cls, spec: EnvSpec, count: int, scale: float, key: Key[Array, ""]) -> "Waves":
+        """So many, whose dot product is a Gaussian kernel of width 1 / scale."""
+        first, second = jax.random.split(key)
+        inputs = math.prod(spec.shape)
+        directions = scale * jax.random.normal(first, (spec.num_actions, inputs, count))
+        phases = jax.random.uniform(second, (spec.num_actions, count), maxval=2 * math.pi)
+        return cls(directions, phases)
+
+    def __call__(
+        self, obs: Shaped[Array, "b ..."], action: Int[Array, " b"]
+    ) -> Float[Array, "b k"]:
+        x = obs.reshape(len(obs), -1).astype(jnp.float32)
+        angles = jnp.einsum("bi,aik->bak", x, self.directions) + self.phases
+        taken = jax.nn.one_hot(action, len(self.phases))[:, :, None]
+        waves = jnp.cos(jnp.sum(angles * taken, axis=1))
+        return waves * (2 / self.phases.shape[1]) ** 0.5
 
 
 def _flat_adam(learning_rate: float, eps: float) -> optax.GradientTransformation:

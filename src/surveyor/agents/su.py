@@ -224,9 +224,7 @@ class SU(SUOptions):
 
     def _model(self, spec: EnvSpec, key: Key[Array, ""]) -> TabularSuccessors | DeepSuccessors:
         if not spec.tabular:
-            shape = (self.torso, self.hidden, self.features, self.novelty)
-            rest = (self.normalise, self.psi_init, self._deep_adam(self.value_eps))
-            return DeepSuccessors.create(spec, key, *shape, *rest)
+            return DeepSuccessors.create(spec, key, self, self._deep_adam(self.value_eps))
         network = TabularNetwork(
             features=self.features,
             actions=spec.num_actions,

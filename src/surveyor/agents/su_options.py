@@ -30,6 +30,12 @@ class SUOptions(Learner):
     """Ours: what φ has in each novelty feature after all, the same at every step. Above 0, ψ also
     grows with the steps that lie ahead, so that a long known way is preferred to an untried end:
     right where most untried actions end the episode (tree), wrong where none does (chain)."""
+    random_features: int = 0
+    """Ours, on networks: how many of the features are waves in a random direction of the
+    observation, never trained, different for each action. Features that learn from rewards tell
+    nothing apart before there are any, and so no state from a new one; these do."""
+    random_scale: float = 3.0
+    """How many radians those waves turn on average over a distance of 1 in an observation."""
     layers: Layers = "one"
     """Layers of the φ network: one (paper) or two (released code)."""
     normalise: bool = True
@@ -95,4 +101,10 @@ class SUOptions(Learner):
         check.that(
             0 <= self.novelty < self.features,
             f"novelty must be from 0 to features - 1 = {self.features - 1}, not {self.novelty}.",
+        )
+        check.positive(self, "random_scale")
+        check.that(
+            0 <= self.random_features < self.features - self.novelty,
+            f"random_features must be from 0 to {self.features - self.novelty - 1}, "
+            f"not {self.random_features}.",
         )
