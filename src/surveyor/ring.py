@@ -100,32 +100,38 @@ class Ring(eqx.Module):
         time = time - ((flags & SKIPPED) > 0)  # the step before it is one, for it ended an episode
         if self.stack:  # what followed a step that was cut off is not there: take the one before
             time = time - (self._at(self.flags, time, env) == ENDED)
+        going = self._going(time, env, n_step)
+        length = xp.sum(going, axis=1, dtype=xp.int32)
         steps = xp.arange(n_step)
-        flags = self._at(self.flags, time[:, None] + steps, env[:, None])
-        over = xp.cumsum((flags != 0).astype(xp.int32), axis=1)
-        if self.stack:  # a later step that was cut off is not taken either, for the same reason
-            cut = xp.cumsum(((flags == ENDED) & (steps > 0)).astype(xp.int32), axis=1) > 0
-        else:
-            cut = xp.zeros(flags.shape, bool)
-        begun = xp.concatenate([xp.ones_like(over[:, :1]), over[:, :-1] == 0], axis=1) > 0
-        going = begun & ~cut  # whether step m of each transition still belongs to it
-        length = xp.sum(going, axis=1)
         powers = xp.asarray(discount, xp.float32) ** steps
         rewards = self._at(self.reward, time[:, None] + steps, env[:, None])
         last = time + length - 1
+        after = self._observation(last + 1, env) if self.stack else None
         return Batch(
             obs=self._observation(time, env),
             action=self._at(self.action, time, env),
             reward=xp.sum(xp.where(going, powers * rewards, 0), axis=1).astype(xp.float32),
-            next_obs=self._observation(last + 1, env)
-            if self.stack
-            else self._at(self.next_obs, last, env),
+            next_obs=self._at(self.next_obs, last, env) if after is None else after,
             terminated=(self._at(self.flags, last, env) & TERMINATED) > 0,
             number=(time * envs + env).astype(xp.int32),
             discount=(xp.asarray(discount, xp.float32) ** length).astype(xp.float32),
             trail=self._trail(time, env, going, powers, rewards[:, 0]) if n_step > 1 else None,
             weight=weight,
         )
+
+    def _going(self, time: Any, env: Any, n_step: int) -> Any:
+        """Whether step m of each transition still belongs to it: b × n_step."""
+        xp, steps = self._xp, self._xp.arange(n_step)
+        if n_step == 1:
+            return xp.ones((len(time), 1), bool)
+        flags = self._at(self.flags, time[:, None] + steps, env[:, None])
+        over = xp.cumsum((flags != 0).astype(xp.int32), axis=1)
+        begun = xp.concatenate([xp.ones_like(over[:, :1]), over[:, :-1] == 0], axis=1) > 0
+        if not self.stack:
+            return begun
+        # What followed a later step that was cut off is not there: the return ends before it.
+        cut = xp.cumsum(((flags == ENDED) & (steps > 0)).astype(xp.int32), axis=1) > 0
+        return begun & ~cut
 
     def reprioritise(self, number: Any, errors: Any, exponent: float) -> "Ring":
         """Draw these transitions in proportion to |error|^exponent from now on."""

@@ -4,7 +4,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -35,6 +35,13 @@ class HostLoop(eqx.Module):
     obs: np.ndarray
 
 
+class Count(NamedTuple):
+    """Environment steps and gradient steps taken."""
+
+    step: int
+    gradient_steps: int
+
+
 class HostRunner(StepRunner):
     """Gymnasium and Atari. The environments are made when the first step is taken."""
 
@@ -42,6 +49,7 @@ class HostRunner(StepRunner):
         super().__init__(config)
         self._make = make
         self._envs: HostEnvs | None = None
+        self._key = compiled.run_keys(config.seed)[1]
 
     @property
     def envs(self) -> HostEnvs:
@@ -82,29 +90,24 @@ class HostRunner(StepRunner):
         return self.envs.read(observation)
 
     def chunks(self, loop: HostLoop) -> Iterator[Chunk]:
-        rhythm, agent = Rhythm.of(self.config.agent), self.config.agent
-        verbs, key = Verbs(agent, self.spec), compiled.run_keys(self.config.seed)[1]
-        handed_over = recorded = time.perf_counter()
-        since, spent = 0, 0.0
-        while not self.finished(loop):
-            loop = self._round(verbs, rhythm, key, loop)
-            since += 1
+        rhythm, verbs = Rhythm.of(self.config.agent), Verbs(self.config.agent, self.spec)
+        # Counted here as well: to ask the learner would mean to wait for it.
+        count = Count(int(loop.learning.step), int(loop.learning.gradient_steps))
+        handed_over, recorded, since = time.perf_counter(), time.perf_counter(), count.step
+        while count.step < self.config.budget:
+            loop, count = self._round(verbs, rhythm, loop, count)
             now = time.perf_counter()
-            done = int(loop.learning.step)
-            last = done >= self.config.budget
-            if last or (done // rhythm.steps) % self.rounds_per_record == 0:
-                metrics = {}
+            rounds, last = count.step // rhythm.steps, count.step >= self.config.budget
+            if last or rounds % self.rounds_per_record == 0:
                 loop, metrics = self._report(verbs, loop)
-                took = now - recorded
-                record = self.record(loop, metrics, since * rhythm.steps, took)
+                record = self.record(loop, metrics, count.step - since, now - recorded)
                 yield Chunk(loop, [record], now - handed_over)
                 recorded = handed_over = time.perf_counter()
-                since = 0
+                since = count.step
             elif now - handed_over > TURN_SECONDS:
                 yield Chunk(loop, [], now - handed_over)
-                spent = time.perf_counter() - now  # what others did meanwhile is not training
-                recorded += spent
                 handed_over = time.perf_counter()
+                recorded += handed_over - now  # what others did meanwhile is not training
 
     def close(self) -> None:
         if self._envs is not None:
@@ -120,8 +123,11 @@ class HostRunner(StepRunner):
         )
         return HostLoop(learning, ring, obs)
 
-    def _round(self, verbs: "Verbs", rhythm: Rhythm, key: Any, loop: HostLoop) -> HostLoop:
+    def _round(
+        self, verbs: "Verbs", rhythm: Rhythm, loop: HostLoop, count: "Count"
+    ) -> tuple[HostLoop, "Count"]:
         agent, learning, ring, obs = self.config.agent, loop.learning, loop.ring, loop.obs
+        key = self._key
         for _ in range(rhythm.acts):
             action = np.asarray(verbs.act(learning, obs, key))
             step = self.envs.step(action)
@@ -129,15 +135,16 @@ class HostRunner(StepRunner):
             ring = ring.add(obs, action, step.reward, step.final, *over)
             learning = verbs.observe(learning, obs, action, step, key)
             obs = step.obs
-        if int(learning.step) > agent.warmup and int(ring.count(agent.n_step)) > 0:
-            for _ in range(rhythm.updates):
-                u = np.random.default_rng([self.config.seed, int(learning.gradient_steps)])
-                batch = ring.sample(u.random(agent.batch_size), agent.n_step, agent.discount)
-                number = batch.number
-                learning, errors = verbs.update(learning, batch, key)
-                if errors is not None:
-                    ring = ring.reprioritise(number, np.asarray(errors), agent.priority)
-        return HostLoop(learning, ring, obs)
+        taken, learnt = count.step + rhythm.steps, count.gradient_steps
+        ready = taken > agent.warmup and int(ring.count(agent.n_step)) > 0
+        for _ in range(rhythm.updates if ready else 0):
+            u = np.random.default_rng([self.config.seed, learnt]).random(agent.batch_size)
+            batch = ring.sample(u, agent.n_step, agent.discount)
+            learning, errors = verbs.update(learning, batch, key)
+            learnt += 1
+            if errors is not None:
+                ring = ring.reprioritise(batch.number, np.asarray(errors), agent.priority)
+        return HostLoop(learning, ring, obs), Count(taken, learnt)
 
     def _report(self, verbs: "Verbs", loop: HostLoop) -> tuple[HostLoop, dict[str, Any]]:
         u = np.random.default_rng(self.config.seed).random(DIAGNOSED)
