@@ -65,6 +65,12 @@ def test_torsos_are_chosen_by_the_observation_and_have_the_paper_s_shapes():
     assert torso.layers[0].weight.shape == (3136, 1024)
     assert [c.dense.weight.shape[1] for c in torso.convolutions] == [32, 64, 64]
     assert torso(observations(PIXELS, 2)).shape == (2, 1024)
+    for spec, name, sentence in (
+        (SMALL, "nature", "too small for the nature torso"),
+        (VECTOR, "minatar", "is for images, of three axes"),
+    ):
+        with pytest.raises(sv.SurveyorError, match=sentence):
+            Torso.create(spec, name, 8, jax.random.key(0))
     # Bytes are brought to [0, 1] and channels to the end.
     full = jnp.full((1, 4, 84, 84), 255, jnp.uint8)
     by_hand = Torso.create(

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, Key, Shaped
 
+from surveyor.errors import SurveyorError
 from surveyor.networks import linear
 from surveyor.types import EnvSpec
 
@@ -98,6 +99,11 @@ class Torso(eqx.Module):
             layers = [Dense.create(next(keys), width, hidden)]
             width = hidden
         else:
+            if len(spec.shape) != 3:
+                raise SurveyorError(
+                    f"The {kind} torso is for images, of three axes, and observations have shape "
+                    f"{spec.shape}; mlp would do."
+                )
             channels_first = spec.shape[0] < spec.shape[-1]
             h, w, c = (
                 (spec.shape[1], spec.shape[2], spec.shape[0]) if channels_first else spec.shape
@@ -106,6 +112,11 @@ class Torso(eqx.Module):
             for channels, kernel, stride in CONVOLUTIONS[kind]:
                 convolutions.append(Convolution.create(next(keys), c, channels, kernel, stride))
                 h, w, c = convolutions[-1].size(h), convolutions[-1].size(w), channels
+            if min(h, w) < 1:
+                raise SurveyorError(
+                    f"Images of shape {spec.shape} are too small for the {kind} torso; "
+                    "minatar needs 3 × 3 pixels and nature 36 × 36."
+                )
             width = h * w * c
         layers.append(Dense.create(next(keys), width, hidden))
         scale = 1 / 255 if spec.dtype == "uint8" else 1.0

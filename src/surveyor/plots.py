@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surveyor.errors import SurveyorError
+from surveyor.training.folder import Record
 from surveyor.training.run import Run
 
 if TYPE_CHECKING:
@@ -60,6 +61,45 @@ def _over_steps(axes: "Axes", run: Run, name: str, label: str) -> None:
         steps, values = zip(*points, strict=True)
         axes.plot(steps, values, color=BLUE, lw=1.2)
     axes.set_ylabel(label)
+
+
+def curves(runs: dict[tuple[str, str], list[list[Record]]], path: Path) -> Path:
+    """Return against steps, a panel for each game and a line for each agent: the mean over seeds,
+    and their range."""
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    games = list(dict.fromkeys(game for _, game in runs))
+    agents = list(dict.fromkeys(agent for agent, _ in runs))
+    colours = dict(zip(agents, (BLUE, ORANGE, GREEN, RED, GREY) * 2, strict=False))
+    figure = Figure(figsize=(3.2 * len(games), 3.2), layout="constrained")
+    for axes, game in zip(figure.subplots(1, len(games), squeeze=False)[0], games, strict=True):
+        for agent in agents:
+            lines = [_smooth(records) for records in runs.get((agent, game), []) if records]
+            if not lines:
+                continue
+            length = min(len(steps) for steps, _ in lines)
+            steps = lines[0][0][:length]
+            values = np.array([values[:length] for _, values in lines])
+            axes.plot(steps, np.nanmean(values, axis=0), color=colours[agent], label=agent)
+            low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
+            axes.fill_between(steps, low, high, color=colours[agent], alpha=0.15, lw=0)
+        axes.set_title(game, fontsize=10)
+        axes.set_xlabel("steps")
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.axes[0].set_ylabel("return")
+    figure.axes[0].legend(frameon=False, fontsize=8)
+    return _save(figure, path)
+
+
+def _smooth(records: list[Record], width: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    """Steps and returns, each the mean of a few records; some have no episode that ended."""
+    known = [(r["step"], r["return"]) for r in records if r["return"] is not None]
+    steps, returns = (np.array(column, float) for column in zip(*known, strict=True))
+    kernel = np.ones(width) / width
+    if len(returns) < width:
+        return steps, returns
+    return steps[width - 1 :], np.convolve(returns, kernel, mode="valid")
 
 
 def figure2(outcomes: list["Outcome"], order: list[str], path: Path) -> Path:

@@ -17,13 +17,15 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import surveyor as sv
-from surveyor.envs.host import GymnasiumEnvs, Reader, VectorEnvs
+from surveyor.envs.host import GymnasiumEnvs, VectorEnvs
+from surveyor.envs.reading import Reader
 from surveyor.errors import SurveyorError
 from surveyor.training.run import Run
 
 QUICK = dataclasses.replace(
-    sv.SU.classic(), hidden=16, features=8, warmup=40, envs=2, train_every=2, replay_capacity=400
-)
+    sv.SU.classic(), hidden=16, features=8, random_features=3, warmup=40, envs=2, train_every=2,
+    replay_capacity=400,
+)  # fmt: skip
 
 
 class Scripted(gymnasium.Env):

@@ -86,8 +86,12 @@ class SU(SUOptions):
 
     @classmethod
     def classic(cls) -> "SU":
-        """For small problems with vectors as observations, such as MountainCar: ours."""
-        return cls(**CLASSIC, **DEEP)
+        """For small problems with vectors as observations, such as MountainCar: ours. Random
+        features and a variance of rewards as on the chain, so that it is long before all is known;
+        ŵ learns from rewards alone."""
+        ours = {"theta": 10.0, "beta": 1.0, "zeta": 1.0, "random_features": 48}
+        ours |= {"policy": "optimistic", "q_trains_w": False}
+        return cls(**{**CLASSIC, **DEEP, **ours})
 
     def init(self, spec: EnvSpec, key: Key[Array, ""]) -> SUState:
         """Algorithm 1: Λ ← θ⁻¹I, and networks that have seen nothing."""

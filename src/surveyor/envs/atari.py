@@ -17,7 +17,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from surveyor.envs.host import HostEnvs, HostStep, check_rewards
+from surveyor.envs.host import HostStep, SeededEnvs
+from surveyor.envs.reading import check_rewards
 from surveyor.errors import SurveyorError, missing, unknown
 from surveyor.types import EnvSpec
 
@@ -32,10 +33,9 @@ LONGEST = 108_000
 """Frames in an episode at the most: 30 minutes."""
 
 
-class AtariEnvs(HostEnvs):
+class AtariEnvs(SeededEnvs):
     """One game, several times side by side."""
 
-    frames_per_step = FRAMES
     reseed_after = 2000  # a new seed makes ale-py load the game again, which takes 0.15 s
 
     def __init__(self, game: str, count: int, protocol: str = "paper", threads: int = 0):

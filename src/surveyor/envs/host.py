@@ -7,20 +7,16 @@ those actions again.
 """
 
 import abc
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
-from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 
+from surveyor.envs.reading import Reader, check_rewards, specify
 from surveyor.errors import SurveyorError
 from surveyor.types import EnvSpec
-
-LARGEST_SCALED = 1e4
-"""Bounds wider than this say nothing about how large observations are."""
 
 
 class HostStep(NamedTuple):
@@ -48,21 +44,50 @@ class HostEnvs(abc.ABC):
     name: str
     spec: EnvSpec
     count: int
+
+    @abc.abstractmethod
+    def begin(self, seed: int) -> np.ndarray:
+        """Start the first episode of each; returns their observations."""
+
+    @abc.abstractmethod
+    def step(self, actions: np.ndarray) -> HostStep:
+        """One step of each; where an episode ends the next one begins."""
+
+    @abc.abstractmethod
+    def snapshot(self) -> dict[str, Any]:
+        """Where the episodes stand, as JSON."""
+
+    @abc.abstractmethod
+    def restore(self, seed: int, snapshot: dict[str, Any]) -> np.ndarray:
+        """Come to where they stood; returns the observations."""
+
+    def read(self, obs: np.ndarray) -> np.ndarray:
+        """Observations as the environment gives them, as the agent takes them."""
+        return obs
+
+    def picture(self) -> np.ndarray:
+        """What the first environment looks like now."""
+        raise SurveyorError(f"{self.name} has no pictures to film.")
+
+    def close(self) -> None:  # noqa: B027
+        """Let go of what the environments hold."""
+
+
+class SeededEnvs(HostEnvs):
+    """Environments that a seed and the actions since bring to where they are."""
+
     seed: int
-    frames_per_step: int = 1
     reseed_after: int = 0
     """Steps after which the next episode begins with a new seed; 0 where every episode does. The
     others begin as the environment likes, which its last seed decides."""
 
     def begin(self, seed: int) -> np.ndarray:
-        """Start the first episode of each; returns their observations."""
         self.seed = seed
         self._seedings = [0] * self.count
         self._actions: list[list[int]] = [[] for _ in range(self.count)]
         return self._reset(np.ones(self.count, bool), self._seeds(range(self.count)))
 
     def step(self, actions: np.ndarray) -> HostStep:
-        """One step of each; where an episode ends the next one begins."""
         for e, action in enumerate(actions):
             self._actions[e].append(int(action))
         step = self._step(actions)
@@ -76,26 +101,14 @@ class HostEnvs(abc.ABC):
         return step
 
     def snapshot(self) -> dict[str, Any]:
-        """Where the episodes stand, as JSON."""
         return {"seedings": self._seedings, "actions": self._actions}
 
     def restore(self, seed: int, snapshot: dict[str, Any]) -> np.ndarray:
-        """Come to where they stood, by playing the same actions; returns the observations."""
+        """By playing the same actions."""
         self.seed = seed
         self._seedings = list(snapshot["seedings"])
         self._actions = [list(actions) for actions in snapshot["actions"]]
         return self._replay()
-
-    def read(self, obs: np.ndarray) -> np.ndarray:
-        """Observations as the environment gives them, as the agent takes them."""
-        return obs
-
-    def picture(self) -> np.ndarray:
-        """What the first environment looks like now."""
-        raise SurveyorError(f"{self.name} has no pictures to film.")
-
-    def close(self) -> None:  # noqa: B027
-        """Let go of what the environments hold."""
 
     @abc.abstractmethod
     def _reset(self, which: np.ndarray, seeds: np.ndarray) -> np.ndarray:
@@ -117,7 +130,7 @@ class HostEnvs(abc.ABC):
         return np.asarray(words, np.int64) & 0x7FFFFFFF
 
 
-class GymnasiumEnvs(HostEnvs):
+class GymnasiumEnvs(SeededEnvs):
     """Any Gymnasium environment, as many of it as the agent plays."""
 
     def __init__(self, name: str, make: Callable[[], gymnasium.Env], count: int):
@@ -185,7 +198,6 @@ class VectorEnvs(HostEnvs):
         self._over = np.zeros(self.count, bool)
 
     def begin(self, seed: int) -> np.ndarray:
-        self.seed = seed
         obs, _ = self._env.reset(seed=seed)
         return self._reader(obs)
 
@@ -214,90 +226,3 @@ class VectorEnvs(HostEnvs):
 
     def read(self, obs: np.ndarray) -> np.ndarray:
         return self._reader(obs)
-
-    def _reset(self, which: np.ndarray, seeds: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
-
-    def _step(self, actions: np.ndarray) -> HostStep:
-        raise NotImplementedError
-
-    def _replay(self) -> np.ndarray:
-        raise NotImplementedError
-
-
-class Reader:
-    """Turns an environment's observations into arrays for the networks.
-
-    A `Box` of floats with bounds is scaled to [-1, 1]; bytes stay bytes.
-    """
-
-    def __init__(self, name: str, space: spaces.Space):
-        self.name, self.space = name, space
-        self.states, self._offset, self._scale = 0, None, None
-        if isinstance(space, spaces.Discrete):
-            self.states, self.shape, self.dtype = int(space.n), (), "int32"
-            self._start = int(space.start)
-        elif isinstance(space, spaces.MultiBinary):
-            self.shape, self.dtype = space.shape, "bool"
-        elif isinstance(space, spaces.Box):
-            self.shape = space.shape
-            whole = np.issubdtype(space.dtype, np.unsignedinteger) and space.dtype.itemsize == 1
-            self.dtype = "uint8" if whole else "float32"
-            if not whole and len(self.shape) < 3:
-                self._set_scale(space)
-        else:
-            raise SurveyorError(
-                f"{name} has observations of the kind {type(space).__name__}; surveyor can use "
-                "Box, Discrete and MultiBinary. A wrapper such as FlattenObservation may help."
-            )
-        if len(self.shape) not in (0, 1, 3) and self.dtype == "uint8":
-            self.dtype = "float32"
-
-    def __call__(self, obs: Any) -> np.ndarray:
-        if self.states:
-            return self._states(np.asarray(obs))
-        obs = np.asarray(obs)
-        if obs.shape[max(0, obs.ndim - len(self.shape)) :] != self.shape:
-            raise SurveyorError(
-                f"{self.name} gave an observation of shape {obs.shape} where its observation space "
-                f"says {self.shape}."
-            )
-        if self._scale is not None:
-            obs = (obs - self._offset) * self._scale
-        return obs.astype(self.dtype)
-
-    def _states(self, obs: np.ndarray) -> np.ndarray:
-        obs = obs - self._start
-        if not np.issubdtype(obs.dtype, np.integer) or np.any((obs < 0) | (obs >= self.states)):
-            raise SurveyorError(
-                f"Observations of {self.name} are whole numbers from {self._start} to "
-                f"{self._start + self.states - 1}."
-            )
-        return np.asarray(obs, np.int32)
-
-    def _set_scale(self, space: spaces.Box) -> None:
-        low, high = space.low.astype(np.float64), space.high.astype(np.float64)
-        wide = ~(np.isfinite(low) & np.isfinite(high))
-        low, high = np.where(wide, -1.0, low), np.where(wide, 1.0, high)
-        wide = (high - low > LARGEST_SCALED) | (high <= low)
-        low, high = np.where(wide, -1.0, low), np.where(wide, 1.0, high)
-        self._offset, self._scale = (high + low) / 2, 2 / (high - low)
-
-
-def specify(name: str, reader: Reader, actions: spaces.Space) -> EnvSpec:
-    """What an agent needs to know; an error for actions that are not discrete."""
-    if not isinstance(actions, spaces.Discrete):
-        kind = "continuous actions" if isinstance(actions, spaces.Box) else f"actions {actions}"
-        raise SurveyorError(f"{name} has {kind}; surveyor needs one discrete action a step.")
-    if math.prod(reader.shape) == 0:
-        raise SurveyorError(f"{name} has empty observations.")
-    return EnvSpec(reader.states, int(actions.n), 0, reader.shape, reader.dtype)
-
-
-def check_rewards(name: str, reward: Any) -> None:
-    """Stop where learning would be poisoned."""
-    if not np.all(np.isfinite(reward)):
-        raise SurveyorError(
-            f"{name} gave a reward that is not a finite number ({reward}); training has stopped, "
-            "and what was learnt up to the last checkpoint is kept."
-        )

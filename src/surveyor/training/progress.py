@@ -120,8 +120,9 @@ class Overview:
 
     def update(self, config: Any, record: Record, result: Record) -> None:
         """A chunk of one of the runs has ended, and perhaps the run."""
-        ended = result["solved_at"] is not None or result["episodes"] >= config.budget
-        self._latest[config.env] = f"{config.env} seed {config.seed} at {result['episodes']}"
+        done = result.get("steps", result["episodes"])
+        ended = result.get("solved_at") is not None or done >= config.budget
+        self._latest[config.env] = f"{config.env} seed {config.seed} at {done}"
         if ended:
             self._done += 1
             self._latest.pop(config.env, None)
