@@ -90,7 +90,7 @@ class SU(SUOptions):
         features and a variance of rewards as on the chain, so that it is long before all is known;
         ŵ learns from rewards alone."""
         ours = {"theta": 10.0, "beta": 1.0, "zeta": 1.0, "random_features": 48}
-        ours |= {"policy": "optimistic", "q_trains_w": False}
+        ours |= {"policy": "optimistic", "q_trains_w": False, "q_target": "double"}
         return cls(**{**CLASSIC, **DEEP, **ours})
 
     def init(self, spec: EnvSpec, key: Key[Array, ""]) -> SUState:
@@ -155,6 +155,9 @@ class SU(SUOptions):
         Over several steps s' is the last state, and y_SF has the φ of those between as well.
         """
         psi = state.model.next_psi(batch.next_obs)
+        if isinstance(state.model, DeepSuccessors) and self.normalise and self.discount < 1:
+            # No sum of γᵗφ is longer than this; a network that says so would be its own proof.
+            psi = jnp.clip(psi, -1 / (1 - self.discount), 1 / (1 - self.discount))
         q = jnp.sum(psi * self._pad(state.model.next_w), axis=-1)
         pi = self._reference_policy(state, psi, q, key)
         next_q = self._next_q(state, batch, q, pi)
