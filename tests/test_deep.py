@@ -225,3 +225,31 @@ def test_random_features_are_a_gaussian_kernel_and_stay_as_they_are():
     np.testing.assert_array_equal(learnt.model.waves.directions, state.model.waves.directions)
     with pytest.raises(sv.SurveyorError, match="random_features must be from 0 to 11, not 12"):
         dataclasses.replace(small, random_features=12)
+
+
+def test_su_s_double_target_chooses_with_one_network_and_values_with_the_other():
+    agent = dataclasses.replace(
+        sv.SU.minatar(), hidden=16, features=5, q_target="double", policy="optimistic"
+    )
+    state = agent.init(VECTOR, jax.random.key(0))
+    state = dataclasses.replace(state, model=_with_w(state.model, jnp.arange(5.0) - 2))
+    data = batch(VECTOR)
+    learning = np.asarray(state.model.psi(data.next_obs)) @ (np.arange(5.0) - 2)
+    flipped = jax.tree.map(lambda x: -x, state.model.trained.target)
+    flipped = eqx.tree_at(lambda net: net.w, flipped, jnp.arange(5.0) - 2)
+    state = eqx.tree_at(lambda s: s.model.trained.target, state, flipped)
+    valued = np.asarray(state.model.next_psi(data.next_obs)) @ (np.arange(5.0) - 2)
+    expected = valued[np.arange(8), learning.argmax(1)]
+    _, next_q = agent._targets(state, data, jax.random.key(0))
+    alive = np.asarray(data.discount) * (1 - np.asarray(data.terminated))
+    np.testing.assert_allclose(next_q, alive * expected, rtol=1e-4, atol=1e-4)
+
+
+def test_successor_targets_stay_within_what_features_of_norm_one_can_add_up_to():
+    agent = dataclasses.replace(sv.SU.minatar(), hidden=16, features=5, discount=0.9)
+    state = agent.init(VECTOR, jax.random.key(0))
+    huge = jax.tree.map(lambda x: 1e3 * x, state.model.trained.target)
+    state = eqx.tree_at(lambda s: s.model.trained.target, state, huge)
+    data = dataclasses.replace(batch(VECTOR), terminated=jnp.zeros(8, bool))
+    successors, _ = agent._targets(state, data, jax.random.key(0))
+    assert float(jnp.max(jnp.abs(successors))) == pytest.approx(0.9 / (1 - 0.9), rel=1e-4)

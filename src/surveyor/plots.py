@@ -75,7 +75,8 @@ def curves(runs: dict[tuple[str, str], list[list[Record]]], path: Path) -> Path:
     figure = Figure(figsize=(3.2 * len(games), 3.2), layout="constrained")
     for axes, game in zip(figure.subplots(1, len(games), squeeze=False)[0], games, strict=True):
         for agent in agents:
-            lines = [_smooth(records) for records in runs.get((agent, game), []) if records]
+            lines = [_smooth(records) for records in runs.get((agent, game), [])]
+            lines = [line for line in lines if len(line[0])]
             if not lines:
                 continue
             length = min(len(steps) for steps, _ in lines)
@@ -95,7 +96,7 @@ def curves(runs: dict[tuple[str, str], list[list[Record]]], path: Path) -> Path:
 def _smooth(records: list[Record], width: int = 5) -> tuple[np.ndarray, np.ndarray]:
     """Steps and returns, each the mean of a few records; some have no episode that ended."""
     known = [(r["step"], r["return"]) for r in records if r["return"] is not None]
-    steps, returns = (np.array(column, float) for column in zip(*known, strict=True))
+    steps, returns = np.array(known, float).reshape(-1, 2).T
     kernel = np.ones(width) / width
     if len(returns) < width:
         return steps, returns

@@ -146,8 +146,11 @@ class GymnasiumEnvs(SeededEnvs):
         return self._reader(obs)
 
     def picture(self) -> np.ndarray:
-        picture = self._envs[0].render()
-        return super().picture() if not isinstance(picture, np.ndarray) else picture
+        try:
+            picture: Any = self._envs[0].render()
+        except gymnasium.error.Error as error:
+            raise SurveyorError(f"{self.name} cannot be drawn: {error}") from None
+        return picture if isinstance(picture, np.ndarray) else super().picture()
 
     def close(self) -> None:
         for env in self._envs:
