@@ -110,6 +110,8 @@ class DenseTables(eqx.Module):
     def w(self):
         return self.weights[2].w
 
+    next_w = w
+
     def psi(self, obs):
         return self.network.psi(self.weights[1][obs])
 
