@@ -248,3 +248,22 @@ def test_a_run_is_trained_by_one_process_at_a_time(tmp_path):
         next(second.advance())
     chunks.close()
     next(second.advance())
+
+
+def test_a_full_disk_is_said_so_and_the_last_checkpoint_is_kept(tmp_path, monkeypatch):
+    import errno
+
+    from surveyor.training import checkpoint
+
+    path = tmp_path / "state.npz"
+    checkpoint.save(path, {"x": np.arange(3)}, {})
+    before = path.read_bytes()
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(sv.SurveyorError, match="The disk is full"):
+        checkpoint.save(path, {"x": np.arange(4)}, {})
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["state.npz"]

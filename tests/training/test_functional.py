@@ -11,6 +11,7 @@ import pytest
 import surveyor as sv
 from surveyor.envs.functional import MINATAR, minatar
 from surveyor.errors import SurveyorError
+from surveyor.training import loggers
 from surveyor.training.run import Run
 
 QUICK = dataclasses.replace(
@@ -54,6 +55,11 @@ def test_stopped_and_resumed_ends_in_the_same_bits(tmp_path):
         "posterior_condition", "policy_entropy", "steps_per_second", "step", "episodes",
     }  # fmt: skip
     assert whole.result["gradient_steps"] == (2000 - 64) // 4
+    with loggers.opened(whole, loggers.check(tensorboard=True, wandb=None)) as log:
+        whole.metrics.append({**whole.metrics[-1], "step": 2010})
+        log(whole)  # only what is new
+    (board,) = (whole.folder.path / "tensorboard").iterdir()
+    assert b"posterior_trace" in board.read_bytes()
     outcome = sv.evaluate(whole, episodes=3)
     assert len(outcome.returns) == 3
     assert outcome.optimal is None

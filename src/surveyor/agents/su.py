@@ -76,7 +76,8 @@ class SU(SUOptions):
 
     @classmethod
     def atari(cls) -> "SU":
-        """For Atari: appendix C.2 and table 4; losses, target and random steps as released."""
+        """For Atari: appendix C.2 and table 4; losses, target and random steps as released. Ours
+        is only that the targets of ψ are bounded."""
         return cls(**ATARI, **DEEP)
 
     @classmethod
@@ -156,7 +157,7 @@ class SU(SUOptions):
         """
         psi = state.model.next_psi(batch.next_obs)
         if isinstance(state.model, DeepSuccessors) and self.normalise and self.discount < 1:
-            # No sum of γᵗφ is longer than this; a network that says so would be its own proof.
+            # Ours: no discounted sum of features of norm 1 exceeds this, whatever the network says.
             psi = jnp.clip(psi, -1 / (1 - self.discount), 1 / (1 - self.discount))
         q = jnp.sum(psi * self._pad(state.model.next_w), axis=-1)
         pi = self._reference_policy(state, psi, q, key)
