@@ -10,7 +10,7 @@ import optax
 import pytest
 
 import surveyor as sv
-from surveyor.deep import Convolution, DeepAdam, Torso, Trained, choose
+from surveyor.deep import Convolution, DeepAdam, Torso, Trained, choose, times
 from surveyor.types import Batch, EnvSpec, Trail
 
 VECTOR = EnvSpec(0, 3, 0, (4,), "float32")
@@ -47,14 +47,40 @@ def batch(spec, n=8, seed=0, **more):
 @pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (4, 2), (8, 4)])
 def test_a_convolution_is_xla_s_own(kernel, stride):
     layer = Convolution.create(jax.random.key(0), 3, 5, kernel, stride)
-    x = jax.random.normal(jax.random.key(1), (2, 21, 18, 3))
-    # Our rows are ordered by blocks of the stride, then by pixels in a block.
+    x = jax.random.normal(jax.random.key(1), (3, 21, 18, 2))
+    # Our inputs are ordered by blocks of the stride, then by channels, then by pixels in a block.
     blocks = kernel // stride
-    W = layer.dense.weight.reshape(blocks, blocks, stride, stride, 3, 5)
-    W = W.transpose(0, 2, 1, 3, 4, 5).reshape(kernel, kernel, 3, 5)
-    form = ("NHWC", "HWIO", "NHWC")
-    expected = jax.lax.conv_general_dilated(x, W, (stride,) * 2, "VALID", dimension_numbers=form)
-    np.testing.assert_allclose(layer(x), jax.nn.relu(expected), rtol=1e-4, atol=1e-4)
+    form = ("CHWN", "OIHW", "CHWN")
+
+    def ours(layer, x):
+        return layer(x)
+
+    def xla_s(layer, x):
+        W = layer.dense.weight.reshape(5, blocks, blocks, 3, stride, stride)
+        W = W.transpose(0, 3, 1, 4, 2, 5).reshape(5, 3, kernel, kernel)
+        strides = (stride, stride)
+        y = jax.lax.conv_general_dilated(x, W, strides, "VALID", dimension_numbers=form)
+        return jax.nn.relu(y)
+
+    np.testing.assert_allclose(ours(layer, x), xla_s(layer, x), rtol=1e-4, atol=1e-4)
+    gradients = [
+        jax.grad(lambda both, f=f: jnp.sum(f(*both) ** 2))((layer, x)) for f in (ours, xla_s)
+    ]
+    for a, b in (
+        (gradients[0][0].dense.weight, gradients[1][0].dense.weight),
+        (gradients[0][1], gradients[1][1]),
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(("m", "n", "b"), [(7, 5, 3), (3, 5, 40), (30, 5, 40)])
+def test_a_product_has_the_gradients_of_a_product(m, n, b):
+    shapes = [(m, n), (n, b), (m, b)]
+    W, x, g = (jax.random.normal(jax.random.key(i), shape) for i, shape in enumerate(shapes))
+    value, pull = jax.vjp(times, W, x)
+    np.testing.assert_allclose(value, W @ x, rtol=1e-5, atol=1e-5)
+    for ours, plain in zip(pull(g), jax.vjp(jnp.matmul, W, x)[1](g), strict=True):
+        np.testing.assert_allclose(ours, plain, rtol=1e-4, atol=1e-4)
 
 
 def test_torsos_are_chosen_by_the_observation_and_have_the_paper_s_shapes():
@@ -62,16 +88,16 @@ def test_torsos_are_chosen_by_the_observation_and_have_the_paper_s_shapes():
     assert choose(SMALL) == "minatar"
     assert choose(PIXELS) == "nature"
     torso = Torso.create(PIXELS, "auto", 1024, jax.random.key(0))
-    assert torso.layers[0].weight.shape == (3136, 1024)
-    assert [c.dense.weight.shape[1] for c in torso.convolutions] == [32, 64, 64]
-    assert torso(observations(PIXELS, 2)).shape == (2, 1024)
+    assert torso.layers[0].weight.shape == (1024, 3136)
+    assert [c.dense.weight.shape[0] for c in torso.convolutions] == [32, 64, 64]
+    assert torso(observations(PIXELS, 2)).shape == (1024, 2)
     for spec, name, sentence in (
         (SMALL, "nature", "too small for the nature torso"),
         (VECTOR, "minatar", "is for images, of three axes"),
     ):
         with pytest.raises(sv.SurveyorError, match=sentence):
             Torso.create(spec, name, 8, jax.random.key(0))
-    # Bytes are brought to [0, 1] and channels to the end.
+    # Bytes are brought to [0, 1], and channels may come first or last.
     full = jnp.full((1, 4, 84, 84), 255, jnp.uint8)
     by_hand = Torso.create(
         EnvSpec(0, 3, 0, (84, 84, 4), "float32"), "nature", 1024, jax.random.key(0)
@@ -138,16 +164,16 @@ def test_the_step_is_optax_s_adam_with_a_clipped_gradient():
 
 
 def test_su_s_heads_are_those_of_appendix_c():
-    agent = dataclasses.replace(sv.SU.atari(), hidden=32, features=6)
+    agent = dataclasses.replace(sv.SU.atari(), hidden=32, features=16)
     state = agent.init(SMALL, jax.random.key(0))
     net, obs = state.model.trained.net, observations(SMALL, 4)
-    hidden = net.torso(obs)
-    both = (hidden @ net.psi.weight + net.psi.bias).reshape(4, 4, 6)
+    hidden = net.torso(obs).T
+    both = (hidden @ net.psi.weight.T + net.psi.bias).reshape(4, 4, 16)
     np.testing.assert_allclose(
         state.model.psi(obs), both[:, :1] + both[:, 1:], rtol=1e-4, atol=1e-5
     )
     action = jnp.array([0, 1, 2, 1])
-    phi = jax.nn.relu(hidden @ net.phi.weight + net.phi.bias).reshape(4, 3, 6)
+    phi = jax.nn.relu(hidden @ net.phi.weight.T + net.phi.bias).reshape(4, 3, 16)
     phi = np.stack([phi[i, a] for i, a in enumerate(action)])
     phi /= np.linalg.norm(phi, axis=1, keepdims=True)
     np.testing.assert_allclose(state.model.phi(obs, action), phi, rtol=1e-4, atol=1e-5)

@@ -1,5 +1,6 @@
 """What XLA and OpenBLAS are told before they are loaded; what the user has told them stands."""
 
+import ctypes
 import os
 
 # The QR and triangular solves of a d × d posterior are too small to be split over threads, and
@@ -16,3 +17,19 @@ for _flag in (
 ):
     if _flag.split("=")[0] not in os.environ.get("XLA_FLAGS", ""):
         os.environ["XLA_FLAGS"] = f"{_flag} {os.environ.get('XLA_FLAGS', '')}".strip()
+
+
+def keep_memory() -> None:
+    """Have glibc keep what is freed, where there is glibc.
+
+    XLA takes a program's working memory anew at every call. Above 32 MB, which a gradient step on
+    Atari needs, glibc gets it from the system and gives it back each time, and the page faults
+    would be a third of the step.
+    """
+    mmap_max, trim_threshold = -4, -1
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):
+        return
+    mallopt(mmap_max, 0)
+    mallopt(trim_threshold, 2**31 - 1)

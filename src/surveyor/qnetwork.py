@@ -14,9 +14,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, Shaped
 
-from surveyor.deep import DeepAdam, Torso, TorsoName, Trained
+from surveyor.deep import DeepAdam, Torso, TorsoName, Trained, times
 from surveyor.losses import Penalty, penalty
-from surveyor.networks import linear
 from surveyor.optim import RowAdam, Table
 from surveyor.types import ERRORS, Batch, EnvSpec, Metrics
 
@@ -147,7 +146,7 @@ class QNet(eqx.Module):
     W: Float[Array, "h outputs"]
 
     def __call__(self, obs: Shaped[Array, "b ..."]) -> Float[Array, "b outputs"]:
-        return linear(self.torso(obs), self.W)
+        return times(self.W.T, self.torso(obs)).T
 
 
 class DeepQ(eqx.Module):
@@ -177,7 +176,7 @@ class DeepQ(eqx.Module):
     def features(self, obs: Shaped[Array, "..."], heads: Any = None) -> Float[Array, "*b 1 h"]:
         """φ(s), the same for all heads."""
         rows, lead = self.trained.net.torso.flatten(obs)
-        return self.trained.net.torso(rows).reshape(*lead, 1, -1)
+        return self.trained.net.torso(rows).T.reshape(*lead, 1, -1)
 
     @property
     def weights(self) -> Float[Array, "heads h actions"]:

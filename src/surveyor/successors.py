@@ -206,21 +206,21 @@ class DeepSuccessors(eqx.Module):
         return psi.reshape(*lead, self.actions, -1)
 
     def _successors(
-        self, net: SuccessorNet, hidden: Float[Array, "b h"]
+        self, net: SuccessorNet, hidden: Float[Array, "h b"]
     ) -> Float[Array, "b actions d"]:
-        both = net.psi(hidden).reshape(len(hidden), 1 + self.actions, -1)
-        return both[:, :1] + both[:, 1:]
+        both = net.psi(hidden).reshape(1 + self.actions, -1, hidden.shape[1])
+        return jnp.moveaxis(both[:1] + both[1:], 2, 0)
 
     def _phi(
         self,
         net: SuccessorNet,
-        hidden: Float[Array, "b h"],
+        hidden: Float[Array, "h b"],
         obs: Shaped[Array, "b ..."],
         action: Int[Array, " b"],
     ) -> Float[Array, "b m"]:
-        taken = jax.nn.one_hot(action, self.actions)[:, :, None]
-        outputs = net.phi(hidden).reshape(len(hidden), self.actions, -1)
-        phi = jax.nn.relu(jnp.sum(outputs * taken, axis=1))
+        taken = jax.nn.one_hot(action, self.actions, axis=0)[:, None]
+        outputs = net.phi(hidden).reshape(self.actions, -1, len(action))
+        phi = jax.nn.relu(jnp.sum(outputs * taken, axis=0)).T
         phi = unit(phi) if self.normalise else phi
         if self.waves is None:
             return phi

@@ -59,7 +59,7 @@ class DeepU(eqx.Module):
     def value(self, parameters: Any, features: Float[Array, "*b h"]) -> Array:
         """u(s, ·), as a function of it."""
         rows = jax.lax.stop_gradient(features).reshape(-1, features.shape[-1])
-        return jax.nn.softplus(parameters(rows)).reshape(*features.shape[:-1], -1)
+        return jax.nn.softplus(parameters(rows.T)).T.reshape(*features.shape[:-1], -1)
 
     def update(self, obs: Array, fetched: Any, gradient: Any) -> "DeepU":
         """One step of Adam."""
@@ -184,7 +184,7 @@ class UBE(QLearner):
             table = Table.create(jnp.full((spec.num_states, spec.num_actions), start))
             return TabularU(table, jnp.zeros((), jnp.int32), self.learning_rate)
         bias = jnp.full(spec.num_actions, jnp.float32(start))
-        layer = Dense(jnp.zeros((self.hidden, spec.num_actions)), bias)
+        layer = Dense(jnp.zeros((spec.num_actions, self.hidden)), bias)
         return DeepU(
             layer,
             optax.adam(self.learning_rate).init(eqx.filter(layer, eqx.is_array)),

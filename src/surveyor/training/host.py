@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from surveyor._settings import keep_memory
 from surveyor.agents.base import Agent
 from surveyor.envs.host import HostEnvs
 from surveyor.ring import Ring
@@ -90,6 +91,7 @@ class HostRunner(StepRunner):
         return self.envs.read(observation)
 
     def chunks(self, loop: HostLoop) -> Iterator[Chunk]:
+        keep_memory()
         rhythm, verbs = Rhythm.of(self.config.agent), Verbs(self.config.agent, self.spec)
         # Counted here as well: to ask the learner would mean to wait for it.
         count = Count(int(loop.learning.step), int(loop.learning.gradient_steps))
