@@ -10,7 +10,7 @@ help:
 	@echo "make test    install, then run all tests"
 	@echo "make lint    ruff and pyright"
 	@echo "make bench   the benchmarks behind the speed claims"
-	@echo "make bench-peers   Bootstrapped DQN beside bsuite's, in an environment of its own"
+	@echo "make bench-peers   beside bsuite, Stable-Baselines3 and PyTorch, in an environment of its own"
 	@echo "make clean   remove the environments and what the demo wrote"
 
 # One marker file for each set of extras: it is newer than what it was made from, or pip runs again.
@@ -37,15 +37,17 @@ lint: .venv/.test
 bench: .venv/.test
 	$(BIN)/python benchmarks/speed.py
 
-# bsuite's agents need libraries that nothing else here does.
+# The peers need libraries that nothing else here does.
 .venv-peers/.done: pyproject.toml constraints.txt
 	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-		-e . bsuite dm-haiku dm-tree rlax
+		-e ".[atari,minatar]" bsuite dm-haiku dm-tree rlax \
+		minatar opencv-python-headless stable-baselines3 torch
 	@touch $@
 
 bench-peers: .venv-peers/.done
 	.venv-peers/bin/python benchmarks/peers.py
+	.venv-peers/bin/python benchmarks/deep_peers.py
 
 clean:
 	rm -rf .venv .venv-peers demo

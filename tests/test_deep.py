@@ -147,6 +147,9 @@ def test_the_target_network_stands_still_between_its_updates(agent):
     assert metrics["td_errors"].shape == (8,)
 
 
+ADAM = DeepAdam(1e-3, 1e-8, 10.0, 100)
+
+
 def is_trained(x):
     return isinstance(x, Trained)
 
@@ -279,3 +282,18 @@ def test_successor_targets_stay_within_what_features_of_norm_one_can_add_up_to()
     data = dataclasses.replace(batch(VECTOR), terminated=jnp.zeros(8, bool))
     successors, _ = agent._targets(state, data, jax.random.key(0))
     assert float(jnp.max(jnp.abs(successors))) == pytest.approx(0.9 / (1 - 0.9), rel=1e-4)
+
+
+@pytest.mark.parametrize(("w", "weight"), [(0.5, 1 / 4.0), (0.01, 100.0)])
+def test_the_q_loss_can_be_counted_in_units_of_features(w, weight):
+    """Divided by ‖ŵ‖², here 16 w², or by 0.01 where that is less."""
+    plain = dataclasses.replace(sv.SU.minatar(), hidden=8, features=16, q_per_w=False)
+    state = plain.init(VECTOR, jax.random.key(0))
+    net = eqx.tree_at(lambda net: net.w, state.model.trained.net, jnp.full(16, w))
+    state = eqx.tree_at(lambda state: state.model.trained, state, Trained.create(net, ADAM))
+    steps = [
+        dataclasses.replace(plain, **change).learn(state, batch(VECTOR), jax.random.key(1))[0]
+        for change in ({"q_per_w": True, "q_weight": 1.0}, {"q_weight": weight})
+    ]
+    for a, b in zip(*map(jax.tree.leaves, steps), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)

@@ -54,6 +54,10 @@ class SUOptions(Learner):
     """Whether the successor loss also trains φ (paper) or holds it fixed (released code)."""
     q_weight: float = 10.0
     """The weight of the Q loss; 1 in both sources."""
+    q_per_w: bool = False
+    """Ours, for networks: whether the Q loss is divided by ‖ŵ‖², as long as that is above 0.01.
+    What ψ learns from an error of Q is that error times ŵ. Where rewards are rare ŵ is small, and
+    beside the successor loss the Q loss counts for nothing; so it counts the same everywhere."""
     q_trains_w: bool = False
     """Whether the Q loss also trains ŵ (both sources). Ours: ŵ learns from rewards alone, which
     stops it from running away with its own targets after the first success."""

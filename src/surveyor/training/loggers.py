@@ -17,8 +17,6 @@ class Sinks(NamedTuple):
 
 def check(*, tensorboard: bool, wandb: str | None) -> Sinks:
     """An error where something is not installed, before any training."""
-    if tensorboard:
-        _writer()
     if wandb is not None:
         _wandb()
     return Sinks(tensorboard, wandb)
@@ -60,7 +58,9 @@ def _open(
 ) -> list[Callable[[dict[str, float], int], None]]:
     writers: list[Callable[[dict[str, float], int], None]] = []
     if sinks.tensorboard and run.folder is not None:
-        board = _writer()(str(run.folder.path / "tensorboard"))
+        from tensorboardX import SummaryWriter  # here: it takes long to load
+
+        board = SummaryWriter(str(run.folder.path / "tensorboard"))
         stack.callback(board.close)
 
         def to_board(values: dict[str, float], step: int) -> None:
@@ -76,14 +76,6 @@ def _open(
         stack.callback(online.finish)
         writers.append(lambda values, step: online.log(values, step=step))
     return writers
-
-
-def _writer() -> Any:
-    try:
-        from tensorboardX import SummaryWriter  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        raise missing("tensorboardX", "tensorboard", "Writing for TensorBoard") from None
-    return SummaryWriter
 
 
 def _wandb() -> Any:

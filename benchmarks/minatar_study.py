@@ -1,6 +1,6 @@
 """Agents beside each other on MinAtar: curves, interquartile means and bootstrap intervals.
 
-    python benchmarks/minatar.py --agents su dqn --seeds 3 --steps 1000000 --out runs/minatar
+    python benchmarks/minatar_study.py --agents su dqn --seeds 3 --steps 1000000 --out runs/minatar
 
 Trains every agent's `minatar` preset on all five games, on all cores; given again it goes on where
 it was stopped and repeats nothing. Writes minatar.md, minatar.json and minatar.png to the folder.

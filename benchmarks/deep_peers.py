@@ -1,0 +1,335 @@
+# pyright: reportMissingImports=false
+"""SU on MinAtar and Atari beside Stable-Baselines3's DQN and a plain PyTorch SU step.
+
+    make bench-peers                                    # in an environment of its own
+    python benchmarks/deep_peers.py [--steps 400000] [--repeats 2]
+
+1. MinAtar Breakout, 8 environments, 2 updates of 32 for 8 steps, 16 filters and a hidden layer of
+   128, one core each: steps a second of SU in the compiled runner and of DQN in Stable-Baselines3,
+   and how long the matrix products of SU's steps take by themselves in NumPy.
+2. ALE/Breakout, an update of 32 every 4 steps, two cores: steps a second of SU and of DQN; a
+   gradient step of SU as the appendix has it in JAX and in PyTorch; and where SU's time goes.
+
+Every measurement has a process of its own; they take turns, and the best of each counts.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+GAME = "breakout"
+SB3_STEPS, ATARI_STEPS, LEARNING_STARTS = 12_000, 2_000, 500
+
+
+def su_minatar(steps: int) -> dict[str, float]:
+    """Steps a second in the compiled runner."""
+    import dataclasses
+
+    import jax
+    import numpy as np
+
+    import surveyor as sv
+    from surveyor.envs.functional import minatar
+    from surveyor.training import functional
+    from surveyor.training.steps import Rhythm
+
+    env, agent = minatar("Breakout"), dataclasses.replace(sv.SU.minatar(), warmup=1000)
+    key, rhythm = jax.random.key(0), Rhythm.of(agent)
+    loop = jax.jit(lambda key: functional.start(agent, env, key))(key)
+    program = functional.compile_train(agent, env, loop)
+    loop, _ = jax.block_until_ready(program(loop, key, np.int32(2000 // rhythm.steps)))
+    begin = time.perf_counter()
+    jax.block_until_ready(program(loop, key, np.int32(steps // rhythm.steps)))
+    return {"steps_per_second": steps / (time.perf_counter() - begin)}
+
+
+def products(_: int) -> dict[str, float]:
+    """Steps a second if there were nothing but the matrix products of a round of 8 steps."""
+    import numpy as np
+
+    channels, actions, d, hidden, batch, positions = 4, 3, 64, 128, 32, 64
+    patch, flat, psi, phi = 9 * channels, 16 * positions, d * (actions + 1), d * actions
+
+    def layers(rows: int) -> list[tuple[int, int, int]]:
+        return [(16, patch, rows * positions), (hidden, flat, rows), (psi, hidden, rows)]
+
+    forward = [*layers(batch), (phi, hidden, batch)]
+    backward = [(m, b, n) for m, n, b in forward] + [(n, m, b) for m, n, b in forward[1:]]
+    update = layers(batch) + forward + backward
+    shapes = [*update, *update, *layers(8), *layers(8)[:2], (phi, hidden, 8)]
+    pairs = [
+        (np.ones((m, n), np.float32), np.ones((n, b), np.float32), np.empty((m, b), np.float32))
+        for m, n, b in shapes
+    ]
+    best = float("inf")
+    for _ in range(300):
+        begin = time.perf_counter()
+        for a, b, out in pairs:
+            np.matmul(a, b, out=out)
+        best = min(best, time.perf_counter() - begin)
+    return {"steps_per_second": 8 / best}
+
+
+def sb3_minatar(_: int) -> dict[str, float]:
+    """Stable-Baselines3's DQN with the same network, environments and updates."""
+    import gymnasium
+    import numpy as np
+    import torch
+    from minatar import Environment
+    from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+    from stable_baselines3.common.vec_env import DummyVecEnv
+
+    class Game(gymnasium.Env):
+        """MinAtar's own environment."""
+
+        def __init__(self):
+            self.game = Environment(GAME, sticky_action_prob=0.1)
+            self.actions = self.game.minimal_action_set()
+            h, w, c = self.game.state_shape()
+            self.observation_space = gymnasium.spaces.Box(0, 1, (c, h, w), np.float32)
+            self.action_space = gymnasium.spaces.Discrete(len(self.actions))
+
+        def _obs(self):
+            return self.game.state().transpose(2, 0, 1).astype(np.float32)
+
+        def reset(self, *, seed=None, options=None):
+            self.game.reset()
+            return self._obs(), {}
+
+        def step(self, action):
+            reward, over = self.game.act(self.actions[action])
+            return self._obs(), reward, over, False, {}
+
+    class Network(BaseFeaturesExtractor):
+        """16 filters and a hidden layer of 128."""
+
+        def __init__(self, space):
+            super().__init__(space, 128)
+            self.layers = torch.nn.Sequential(
+                torch.nn.Conv2d(space.shape[0], 16, 3), torch.nn.ReLU(), torch.nn.Flatten(),
+                torch.nn.Linear(1024, 128), torch.nn.ReLU(),
+            )  # fmt: skip
+
+        def forward(self, x):
+            return self.layers(x)
+
+    torch.set_num_threads(1)
+    policy = {"features_extractor_class": Network, "net_arch": [], "normalize_images": False}
+    return sb3("MlpPolicy", DummyVecEnv([Game] * 8), policy, SB3_STEPS, train_freq=1, updates=2)
+
+
+def sb3_atari(_: int) -> dict[str, float]:
+    """Stable-Baselines3's DQN as it comes, with its own Atari wrappers and network."""
+    import ale_py
+    import gymnasium
+    from stable_baselines3.common.env_util import make_atari_env
+    from stable_baselines3.common.vec_env import VecFrameStack
+
+    gymnasium.register_envs(ale_py)
+    env = VecFrameStack(make_atari_env("BreakoutNoFrameskip-v4", n_envs=1, seed=0), n_stack=4)
+    return sb3("CnnPolicy", env, {}, ATARI_STEPS, train_freq=4, updates=1)
+
+
+def sb3(policy, env, options, steps: int, train_freq: int, updates: int) -> dict[str, float]:
+    """Steps a second of its DQN while it learns."""
+    from stable_baselines3 import DQN
+
+    agent = DQN(
+        policy, env, policy_kwargs=options, batch_size=32, buffer_size=20_000,
+        learning_starts=LEARNING_STARTS, train_freq=train_freq, gradient_steps=updates,
+    )  # fmt: skip
+    agent.learn(2 * LEARNING_STARTS)
+    begin = time.perf_counter()
+    agent.learn(steps, reset_num_timesteps=False)
+    return {"steps_per_second": steps / (time.perf_counter() - begin)}
+
+
+def torch_step(_: int) -> dict[str, float]:
+    """Milliseconds of SU's gradient step on Atari, as one would write it in PyTorch."""
+    import torch
+    from torch import nn
+
+    actions, d, batch, f = 4, 64, 32, nn.functional
+
+    class Net(nn.Module):
+        """Appendix C.2."""
+
+        def __init__(self):
+            super().__init__()
+            self.torso = nn.Sequential(
+                nn.Conv2d(4, 32, 8, 4), nn.ReLU(), nn.Conv2d(32, 64, 4, 2), nn.ReLU(),
+                nn.Conv2d(64, 64, 3, 1), nn.ReLU(), nn.Flatten(), nn.Linear(3136, 1024), nn.ReLU(),
+            )  # fmt: skip
+            self.phi, self.psi = nn.Linear(1024, actions * d), nn.Linear(1024, (1 + actions) * d)
+            self.w = nn.Parameter(torch.zeros(d))
+
+        def forward(self, frames):
+            hidden = self.torso(frames.float() / 255)
+            both = self.psi(hidden).view(-1, 1 + actions, d)
+            return self.phi(hidden).view(-1, actions, d), both[:, :1] + both[:, 1:]
+
+    torch.set_num_threads(os.cpu_count() or 1)
+    net, target, R = Net(), Net(), torch.eye(d)
+    optimiser = torch.optim.Adam(net.parameters(), 5e-5)
+    obs, next_obs = (torch.randint(0, 255, (batch, 4, 84, 84), dtype=torch.uint8) for _ in "ab")
+    action, reward, rows = torch.randint(0, actions, (batch,)), torch.rand(batch), range(batch)
+
+    def step():
+        with torch.no_grad():
+            psi = target(next_obs)[1]
+            q, noise = psi @ net.w, torch.linalg.solve_triangular(R, torch.randn(d, 20), upper=True)
+            best = (q[..., None] + psi @ noise).argmax(1)
+            pi = f.one_hot(best, actions).float().mean(1)
+            next_psi, next_q = 0.99 * (pi[..., None] * psi).sum(1), 0.99 * q.max(1)[0]
+        phi, psi = net(obs)
+        phi, psi = (
+            f.normalize(f.relu(phi[rows, action]), dim=1),
+            psi[rows, action],
+        )
+        loss = f.smooth_l1_loss(psi, phi.detach() + next_psi) + f.mse_loss(phi @ net.w, reward)
+        loss = loss + f.smooth_l1_loss(psi @ net.w, reward + next_q)
+        optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 10.0)
+        optimiser.step()
+
+    return {"ms": 1e3 * median_time(step)}
+
+
+def su_atari(_: int) -> dict[str, float]:
+    """Steps a second of the host runner, and milliseconds of each of its parts for 4 steps."""
+    import dataclasses
+
+    import jax
+    import numpy as np
+
+    import surveyor as sv
+    from surveyor.training import api, problems
+    from surveyor.training.host import HostRunner, Verbs
+
+    agent = dataclasses.replace(sv.SU.atari(), warmup=LEARNING_STARTS, replay_capacity=20_000)
+    config = api.configure(agent, "ALE/Breakout", steps=10 * ATARI_STEPS)
+    runner = problems.runner(config)
+    assert isinstance(runner, HostRunner)
+    loop, seconds, since, step = runner.start(), 0.0, 0, 0
+    for chunk in runner.chunks(loop):
+        loop, step = chunk.loop, int(chunk.loop.learning.step)
+        if since:
+            seconds += chunk.seconds
+        elif step > 2 * LEARNING_STARTS:
+            since = step
+        if since and step > since + ATARI_STEPS:
+            break
+    found = {"steps_per_second": (step - since) / seconds}
+    verbs, key, envs, ring = Verbs(agent, runner.spec), jax.random.key(0), runner.envs, loop.ring
+    learning, obs, u = loop.learning, loop.obs, np.random.default_rng(0).random(32)
+    batch, action = ring.sample(u, 1, 0.99), np.zeros(1, np.int32)
+    after = envs.step(action)
+
+    def observe():
+        nonlocal learning
+        learning = verbs.observe(learning, obs, action, after, key)
+        jax.block_until_ready(learning)
+
+    def update():
+        nonlocal learning
+        learning = jax.block_until_ready(verbs.update(learning, batch, key)[0])
+
+    def add():
+        ring.add(
+            obs, action, after.reward, after.final, after.terminated, after.ended, after.skipped
+        )
+
+    parts: dict[str, tuple[int, Callable[[], object]]] = {
+        "act": (4, lambda: np.asarray(verbs.act(learning, obs, key))),
+        "environment": (4, lambda: envs.step(action)),
+        "posterior": (4, observe),
+        "replay, write": (4, add),
+        "replay, draw": (1, lambda: ring.sample(u, 1, 0.99)),
+        "gradient step": (1, update),
+    }
+    for name, (times, part) in parts.items():
+        found[name] = 1e3 * times * median_time(part)
+    return found
+
+
+def median_time(function: Callable[[], object], repeats: int = 30) -> float:
+    """Seconds, after a few calls that do not count."""
+    taken = []
+    for i in range(repeats + 5):
+        begin = time.perf_counter()
+        function()
+        if i >= 5:
+            taken.append(time.perf_counter() - begin)
+    return sorted(taken)[repeats // 2]
+
+
+PARTS: dict[str, tuple[Callable[[int], dict[str, float]], int]] = {
+    "su_minatar": (su_minatar, 1),
+    "sb3_minatar": (sb3_minatar, 1),
+    "products": (products, 1),
+    "su_atari": (su_atari, 2),
+    "sb3_atari": (sb3_atari, 2),
+    "torch_step": (torch_step, 2),
+}
+"""What is measured, and on how many cores."""
+
+
+def measure(name: str, steps: int) -> dict[str, float]:
+    """In a process of its own, on its cores."""
+    cores = sorted(os.sched_getaffinity(0))[: PARTS[name][1]]
+    threads = {name: str(len(cores)) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__)), "--part", name, "--steps", str(steps)],
+        env=os.environ | threads,
+        preexec_fn=lambda: os.sched_setaffinity(0, cores),
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=400_000, help="of SU on MinAtar")
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--part", choices=PARTS, help="only this, as JSON")
+    options = parser.parse_args()
+    if options.part:
+        print(json.dumps(PARTS[options.part][0](options.steps)))
+        return
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in PARTS}
+    for _ in range(options.repeats):
+        for name in PARTS:
+            found[name].append(measure(name, options.steps))
+            print(name, {key: round(value, 1) for key, value in found[name][-1].items()})
+    speed = {
+        name: max(one["steps_per_second"] for one in ones)
+        for name, ones in found.items()
+        if name != "torch_step"
+    }
+    ratio = speed["su_minatar"] / speed["sb3_minatar"]
+    print(
+        f"\nMinAtar, one core: SU is {ratio:.2f} times as fast as Stable-Baselines3's DQN (goal: 4)"
+    )
+    share = speed["su_minatar"] / speed["products"]
+    print(f"  and has {share:.0%} of the speed that its matrix products alone would have")
+    best = min(found["su_atari"], key=lambda one: one["gradient step"])
+    torch_ms = min(one["ms"] for one in found["torch_step"])
+    ratio = speed["su_atari"] / speed["sb3_atari"]
+    print(f"Atari, two cores: SU is {ratio:.2f} times as fast as Stable-Baselines3's DQN (goal: 1)")
+    ratio = torch_ms / best["gradient step"]
+    print(f"  and its gradient step {ratio:.2f} times as fast as in plain PyTorch (goal: 1)")
+    print("Where the time of 4 steps goes on Atari, ms:")
+    for name, ms in best.items():
+        if name != "steps_per_second":
+            print(f"  {name:15s}{ms:8.2f}")
+
+
+if __name__ == "__main__":
+    main()
