@@ -85,9 +85,9 @@ class SU(SUOptions):
 
     @classmethod
     def minatar(cls) -> "SU":
-        """For MinAtar: as for Atari, with the network and the rhythm of Young and Tian (2019). Ours,
-        by the search in docs/deep.md: how much the Q loss counts, double targets, a rate twice as
-        high as DQN's."""
+        """For MinAtar: as for Atari, with the network and the rhythm of Young and Tian (2019). What
+        is ours, by the search in docs/deep.md: how much the Q loss counts, double targets, and
+        twice DQN's learning rate."""
         ours = {"q_per_w": True, "q_weight": 0.3, "q_target": "double", "learning_rate": 5e-4}
         return cls(**{**MINATAR, **DEEP, **ours})
 
