@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.queues import Queue
+from multiprocessing.queues import Queue, SimpleQueue
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
@@ -48,13 +48,17 @@ def train_all(
     queue, stop = context.Queue(), context.Event()
     listener = threading.Thread(target=_listen, args=(queue, progress), daemon=True)
     listener.start()
-    workers = min(len(groups), len(os.sched_getaffinity(0)))
+    cores = sorted(os.sched_getaffinity(0))
+    workers = min(len(groups), len(cores))
+    shares = context.SimpleQueue()
+    for worker in range(workers):
+        shares.put(set(cores[worker::workers]))
     # Workers are started deaf to Ctrl-C, which reaches the whole process group; this process alone
     # listens, and tells them.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     before_term = signal.signal(signal.SIGTERM, lambda *_: stop.set())
     try:
-        with ProcessPoolExecutor(workers, context, _prepare, (queue, stop)) as pool:
+        with ProcessPoolExecutor(workers, context, _prepare, (queue, stop, shares)) as pool:
             futures = [
                 pool.submit(_work, [(number, configs[number]) for number in group], out, sinks)
                 for group in groups
@@ -105,10 +109,15 @@ def _listen(queue: "Queue[Any]", progress: Progress) -> None:
         progress(*message)
 
 
-def _prepare(queue: "Queue[Any]", stop: Event) -> None:
-    """Runs once in every worker."""
+def _prepare(queue: "Queue[Any]", stop: Event, shares: "SimpleQueue[set[int]]") -> None:
+    """Runs once in every worker, before XLA asks how many threads it may have.
+
+    Each has cores of its own: where they share, XLA splits small products over all of them, and two
+    runs of MinAtar side by side are as slow as one after the other.
+    """
     global _queue, _stop
     _queue, _stop = queue, stop
+    os.sched_setaffinity(0, shares.get())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
