@@ -96,8 +96,13 @@ def train(argv: list[str]) -> int:
             sinks=sinks,
         )
         for name, result in zip(names, results, strict=True):
-            reporter.end(name, "done" if result["finished"] else "stopped")
-    code = _conclude(options.env, options.agent, results, as_json=options.json)
+            reporter.end(name, "done" if result and result["finished"] else "stopped")
+    begun = [result for result in results if result is not None]
+    code = _conclude(options.env, options.agent, begun, as_json=options.json)
+    if len(begun) < len(configs):
+        waiting = len(configs) - len(begun)
+        print(f"Not begun: {waiting}. The same command goes on with all.", file=sys.stderr)
+        return 130
     if options.plot is not None:
         picture = plots.learning(Run.open(results[0]["path"]), options.plot)
         print(f"The picture is {picture}", file=sys.stderr)
@@ -234,7 +239,7 @@ def _conclude(env: str, agent: str, results: list[Record], *, as_json: bool) -> 
     solved = [at for result in results if (at := result.get("solved_at")) is not None]
     # Unsolved runs count as later than any solved one; a median among them is no number.
     ranked = sorted(solved) + [float("inf")] * (len(results) - len(solved))
-    median = statistics.median(ranked)
+    median = statistics.median(ranked or [float("inf")])
     median = None if median == float("inf") else median
     if as_json:
         print(json.dumps({"env": env, "agent": agent, "runs": results, "median_solved_at": median}))

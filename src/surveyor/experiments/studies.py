@@ -119,7 +119,7 @@ def _train(
         )
     for number, result in zip(numbers, new, strict=True):
         results[number] = result
-    if not all(result.pop("finished") for result in new):
+    if not all(result is not None and result.pop("finished") for result in new):
         raise StoppedError
 
 

@@ -33,12 +33,13 @@ def train_all(
     progress: Progress,
     groups: list[list[int]] | None = None,
     sinks: Sinks | None = None,
-) -> list[Record]:
+) -> list[Record | None]:
     """Train every configuration and return the results in the same order.
 
     Runs of one group (their numbers) are trained one after another by the same process, which
     compiles their program once; by default each run is its own group. Ctrl-C stops all of them
-    with everything saved. One run is trained in this process.
+    with everything saved; the result of a run that had not begun by then is None. One run is
+    trained in this process.
     """
     if len(configs) == 1:
         report = functools.partial(progress, 0)
@@ -91,8 +92,8 @@ def _train(
     return {**run.result, "finished": run.finished}
 
 
-def _gather(futures: list[Future[dict[int, Record]]]) -> list[Record]:
-    results: dict[int, Record] = {}
+def _gather(futures: list[Future[dict[int, Record | None]]]) -> list[Record | None]:
+    results: dict[int, Record | None] = {}
     try:
         for future in as_completed(futures):
             results |= future.result()
@@ -121,11 +122,14 @@ def _prepare(queue: "Queue[Any]", stop: Event, shares: "SimpleQueue[set[int]]") 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _work(group: list[tuple[int, Config]], out: Path, sinks: Sinks | None) -> dict[int, Record]:
-    results = {}
+def _work(
+    group: list[tuple[int, Config]], out: Path, sinks: Sinks | None
+) -> dict[int, Record | None]:
+    results: dict[int, Record | None] = {}
     for number, config in group:
         report = functools.partial(_report, number)
-        results[number] = _train(config, out, report, _stop.is_set, sinks)
+        waiting = _stop.is_set()  # and not begun: there is nothing of it to save
+        results[number] = None if waiting else _train(config, out, report, _stop.is_set, sinks)
     return results
 
 
