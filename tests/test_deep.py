@@ -190,7 +190,7 @@ def test_n_step_targets_of_su_by_hand():
         sv.SU.minatar(), hidden=16, features=5, n_step=2, policy="optimistic"
     )
     state = agent.init(VECTOR, jax.random.key(0))
-    state = dataclasses.replace(state, model=_with_w(state.model, jnp.arange(5.0)))
+    state = dataclasses.replace(state, model=_with_w(state.model, jnp.arange(5.0)), rewards=WIDE)
     trail = Trail(
         observations(VECTOR, 8, 7)[:, None], jnp.zeros((8, 1), jnp.int32),
         jnp.where(jnp.arange(8)[:, None] < 4, 0.9, 0.0), jnp.ones(8),
@@ -207,6 +207,10 @@ def test_n_step_targets_of_su_by_hand():
     expected = alive[:, None] * chosen + np.asarray(trail.discount) * phi
     np.testing.assert_allclose(successors, expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(next_q, alive * q.max(1), rtol=1e-4, atol=1e-5)
+
+
+WIDE = jnp.array([-1e3, 1e3])
+"""The least and the largest reward, where no target of Q is to be bounded."""
 
 
 def _with_w(model, w):
@@ -261,7 +265,8 @@ def test_su_s_double_target_chooses_with_one_network_and_values_with_the_other()
         sv.SU.minatar(), hidden=16, features=5, q_target="double", policy="optimistic"
     )
     state = agent.init(VECTOR, jax.random.key(0))
-    state = dataclasses.replace(state, model=_with_w(state.model, jnp.arange(5.0) - 2))
+    model = _with_w(state.model, jnp.arange(5.0) - 2)
+    state = dataclasses.replace(state, model=model, rewards=WIDE)
     data = batch(VECTOR)
     learning = np.asarray(state.model.psi(data.next_obs)) @ (np.arange(5.0) - 2)
     flipped = jax.tree.map(lambda x: -x, state.model.trained.target)
@@ -282,6 +287,21 @@ def test_successor_targets_stay_within_what_features_of_norm_one_can_add_up_to()
     data = dataclasses.replace(batch(VECTOR), terminated=jnp.zeros(8, bool))
     successors, _ = agent._targets(state, data, jax.random.key(0))
     assert float(jnp.max(jnp.abs(successors))) == pytest.approx(0.9 / (1 - 0.9), rel=1e-4)
+
+
+def test_q_targets_stay_within_what_the_rewards_so_far_can_add_up_to():
+    agent = dataclasses.replace(sv.SU.minatar(), hidden=16, features=5, discount=0.9)
+    state = agent.init(VECTOR, jax.random.key(0))
+    state = dataclasses.replace(state, model=_with_w(state.model, 1e3 * (jnp.arange(5.0) - 2)))
+    data = dataclasses.replace(batch(VECTOR), terminated=jnp.zeros(8, bool))
+    one = jax.tree.map(lambda x: x[:2], data)
+    seen = dataclasses.replace(one, reward=jnp.array([-1.0, 7.0]))
+    for mask, bounds in (((True, False), (-9.0, 0.0)), ((True, True), (-9.0, 63.0))):
+        now = agent.observe(state, seen, jnp.array(mask))
+        targets = [agent._targets(dataclasses.replace(now, model=model), data, jax.random.key(0))[1]
+                   for model in (state.model, _with_w(state.model, -state.model.w))]  # fmt: skip
+        found = jnp.concatenate(targets)
+        assert (float(found.min()), float(found.max())) == pytest.approx(bounds, rel=1e-4)
 
 
 @pytest.mark.parametrize(("w", "weight"), [(0.5, 1 / 4.0), (0.01, 100.0)])

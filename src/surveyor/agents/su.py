@@ -42,6 +42,8 @@ class SUState(eqx.Module):
     model: TabularSuccessors | DeepSuccessors
     """φ̂, ψ̂ and ŵ."""
     posterior: Posterior
+    rewards: Float[Array, "2"]
+    """The least and the largest reward so far, 0 among them."""
 
 
 class SU(SUOptions):
@@ -103,7 +105,7 @@ class SU(SUOptions):
     def init(self, spec: EnvSpec, key: Key[Array, ""]) -> SUState:
         """Algorithm 1: Λ ← θ⁻¹I, and networks that have seen nothing."""
         prior = Posterior.prior(self.features, self.theta, self.beta, self.zeta)
-        return SUState(self._model(spec, key), prior)
+        return SUState(self._model(spec, key), prior, jnp.zeros(2))
 
     def sample(self, state: SUState, key: Key[Array, ""]) -> Float[Array, " d"]:
         """w ~ N(ŵ, Σ̂_w)."""
@@ -122,7 +124,10 @@ class SU(SUOptions):
         phi = state.model.phi(transitions.obs, transitions.action)
         phi = self._pad(phi, self.novelty_step)
         posterior = state.posterior.update(phi, transitions.reward, mask)
-        return SUState(state.model, posterior)
+        seen = jnp.where(mask, transitions.reward, 0.0)
+        low, high = state.rewards
+        rewards = jnp.array([jnp.minimum(low, jnp.min(seen)), jnp.maximum(high, jnp.max(seen))])
+        return SUState(state.model, posterior, rewards)
 
     def learn(self, state, batch, key):
         """One step of Adam on the three losses of equation 4."""
@@ -134,7 +139,8 @@ class SU(SUOptions):
             return self._loss(outputs, batch, targets)
 
         gradients, metrics = jax.grad(loss, has_aux=True)(parameters)
-        return SUState(state.model.update(batch.obs, rest, gradients), state.posterior), metrics
+        model = state.model.update(batch.obs, rest, gradients)
+        return SUState(model, state.posterior, state.rewards), metrics
 
     def q_posterior(self, state, obs, key=None):
         """Equation 3, exactly: N(Ψŵ, ΨΣ_wΨᵀ)."""
@@ -162,12 +168,16 @@ class SU(SUOptions):
         Over several steps s' is the last state, and y_SF has the φ of those between as well.
         """
         psi = state.model.next_psi(batch.next_obs)
-        if isinstance(state.model, DeepSuccessors) and self.normalise and self.discount < 1:
+        bounded = isinstance(state.model, DeepSuccessors) and self.discount < 1
+        if bounded and self.normalise:
             # Ours: no discounted sum of features of norm 1 exceeds this, whatever the network says.
             psi = jnp.clip(psi, -1 / (1 - self.discount), 1 / (1 - self.discount))
         q = jnp.sum(psi * self._pad(state.model.next_w), axis=-1)
         pi = self._reference_policy(state, psi, q, key)
         next_q = self._next_q(state, batch, q, pi)
+        if bounded:  # ours as well: and none of rewards exceeds this
+            low, high = state.rewards / (1 - self.discount)
+            next_q = jnp.clip(next_q, low, high)
         ahead = alive(batch, self.discount)
         successors = ahead[:, None] * jnp.sum(pi[:, :, None] * psi, axis=1)
         if batch.trail is not None:
