@@ -19,6 +19,7 @@ from surveyor.envs.functional import MINATAR
 from surveyor.errors import SurveyorError, unknown
 from surveyor.experiments.command import paper
 from surveyor.options import parse
+from surveyor.sweeps.command import plot, show_status, sweep
 from surveyor.training import api, film, loggers, parallel, problems
 from surveyor.training.config import Config
 from surveyor.training.evaluate import evaluate as evaluate_run
@@ -33,6 +34,9 @@ surveyor: deep exploration for reinforcement learning
   surveyor resume RUN      go on with a run that was stopped or killed
   surveyor evaluate RUN    play episodes with what a run has learnt
   surveyor list WHAT       agents, envs or presets
+  surveyor sweep SPEC      train many runs from a specification, here or on a Ray cluster
+  surveyor status DIR      how the runs in a folder stand
+  surveyor plot DIR        learning curves, profiles and scores of the runs in a folder
   surveyor paper RESULT    reproduce a figure, a table or the propositions of the paper
 
 surveyor COMMAND --help says more about each."""
@@ -89,22 +93,18 @@ def train(argv: list[str]) -> int:
     sinks = loggers.check(tensorboard=options.tensorboard, wandb=options.wandb)
     names = [f"{config.env} seed {config.seed}" for config in configs]
     with Reporter(names, configs[0].budget, unit=_unit(configs[0])) as reporter:
-        results = parallel.train_all(
-            configs,
-            options.out,
-            lambda n, record, now: reporter.update(names[n], record, now),
-            sinks=sinks,
-        )
-        for name, result in zip(names, results, strict=True):
-            reporter.end(name, "done" if result and result["finished"] else "stopped")
-    begun = [result for result in results if result is not None]
+        results = parallel.train_all(configs, options.out, reporter, again=True, sinks=sinks)
+    begun = [result for result in results if result and "failure" not in result]
+    failures = [result["failure"] for result in results if result and "failure" in result]
     code = _conclude(options.env, options.agent, begun, as_json=options.json)
+    if failures:
+        raise SurveyorError(" ".join(dict.fromkeys(failures)))
     if len(begun) < len(configs):
         waiting = len(configs) - len(begun)
         print(f"Not begun: {waiting}. The same command goes on with all.", file=sys.stderr)
         return 130
     if options.plot is not None:
-        picture = plots.learning(Run.open(results[0]["path"]), options.plot)
+        picture = plots.learning(Run.open(begun[0]["path"]), options.plot)
         print(f"The picture is {picture}", file=sys.stderr)
     return code
 
@@ -119,10 +119,10 @@ def resume(argv: list[str]) -> int:
         run = api.resume(
             path,
             agent=options.hyperparameters,
-            report=lambda run: reporter.update(name, run.latest, run.result),
+            report=lambda run: reporter.update(0, run.latest, run.result),
         )
-        reporter.end(name, "done" if run.finished else "stopped")
-    result = {**run.result, "finished": run.finished}
+        result = {**run.result, "finished": run.finished}
+        reporter.end(0, result)
     return _conclude(config.env, agents.name_of(agent), [result], as_json=options.json)
 
 
@@ -183,6 +183,9 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "resume": resume,
     "evaluate": evaluate,
     "list": list_names,
+    "sweep": sweep,
+    "status": show_status,
+    "plot": plot,
     "paper": paper,
 }
 

@@ -8,6 +8,10 @@ class SurveyorError(Exception):
     """Bad input, or a file that is not what it should be. The command line exits with code 2."""
 
 
+class HeldError(SurveyorError):
+    """A run that another process is training."""
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> SurveyorError:
     """The error for a name that does not exist, with the nearest one that does."""
     known = list(known)

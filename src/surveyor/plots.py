@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surveyor.errors import SurveyorError
-from surveyor.training.folder import Record
 from surveyor.training.run import Run
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
 BLUE, ORANGE, GREY = "#1f5fa8", "#e07b1a", "#8a8a8a"
 RED, GREEN = "#c0392b", "#2e8b57"
+COLOURS = (BLUE, ORANGE, GREEN, RED, "#7d4fa3", "#8c6d46", "#3aa6b9", "#c45a95", GREY)
 
 
 def require_matplotlib() -> None:
@@ -49,7 +49,7 @@ def learning(run: Run, path: str | Path) -> Path:
     for axes in (above, below):
         axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(f"{run.config.env}, {type(run.agent).__name__}, seed {run.config.seed}")
-    return _save(figure, path)
+    return save(figure, path)
 
 
 LABELS = {"posterior_trace": "trace of Σ", "q_loss": "Q loss", "length": "episode length"}
@@ -61,46 +61,6 @@ def _over_steps(axes: "Axes", run: Run, name: str, label: str) -> None:
         steps, values = zip(*points, strict=True)
         axes.plot(steps, values, color=BLUE, lw=1.2)
     axes.set_ylabel(label)
-
-
-def curves(runs: dict[tuple[str, str], list[list[Record]]], path: Path) -> Path:
-    """Return against steps, a panel for each game and a line for each agent: the mean over seeds,
-    and their range."""
-    require_matplotlib()
-    from matplotlib.figure import Figure
-
-    games = list(dict.fromkeys(game for _, game in runs))
-    agents = list(dict.fromkeys(agent for agent, _ in runs))
-    colours = dict(zip(agents, (BLUE, ORANGE, GREEN, RED, GREY) * 2, strict=False))
-    figure = Figure(figsize=(3.2 * len(games), 3.2), layout="constrained")
-    for axes, game in zip(figure.subplots(1, len(games), squeeze=False)[0], games, strict=True):
-        for agent in agents:
-            lines = [_smooth(records) for records in runs.get((agent, game), [])]
-            lines = [line for line in lines if len(line[0])]
-            if not lines:
-                continue
-            length = min(len(steps) for steps, _ in lines)
-            steps = lines[0][0][:length]
-            values = np.array([values[:length] for _, values in lines])
-            axes.plot(steps, np.nanmean(values, axis=0), color=colours[agent], label=agent)
-            low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
-            axes.fill_between(steps, low, high, color=colours[agent], alpha=0.15, lw=0)
-        axes.set_title(game, fontsize=10)
-        axes.set_xlabel("steps")
-        axes.spines[["top", "right"]].set_visible(False)
-    figure.axes[0].set_ylabel("return")
-    figure.axes[0].legend(frameon=False, fontsize=8)
-    return _save(figure, path)
-
-
-def _smooth(records: list[Record], width: int = 5) -> tuple[np.ndarray, np.ndarray]:
-    """Steps and returns, each the mean of a few records; some have no episode that ended."""
-    known = [(r["step"], r["return"]) for r in records if r["return"] is not None]
-    steps, returns = np.array(known, float).reshape(-1, 2).T
-    kernel = np.ones(width) / width
-    if len(returns) < width:
-        return steps, returns
-    return steps[width - 1 :], np.convolve(returns, kernel, mode="valid")
 
 
 def figure2(outcomes: list["Outcome"], order: list[str], path: Path) -> Path:
@@ -139,7 +99,7 @@ def figure2(outcomes: list["Outcome"], order: list[str], path: Path) -> Path:
     grid[0, -1].legend(fontsize=8, frameon=False, loc="lower right")
     for axes in grid.flat:
         axes.spines[["top", "right"]].set_visible(False)
-    return _save(figure, path)
+    return save(figure, path)
 
 
 def figure3(
@@ -178,7 +138,7 @@ def figure3(
     axes.set_ylabel("learning time T (episodes)")
     axes.legend(frameon=False, fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
-    return _save(figure, path)
+    return save(figure, path)
 
 
 def propositions(checks: list["Check"], path: Path) -> Path:
@@ -212,7 +172,7 @@ def propositions(checks: list["Check"], path: Path) -> Path:
         axes.set_xlabel("predicted")
         axes.spines[["top", "right"]].set_visible(False)
     figure.axes[0].set_ylabel("measured")
-    return _save(figure, path)
+    return save(figure, path)
 
 
 def _success_colour(outcome: "Outcome") -> str:
@@ -222,7 +182,8 @@ def _success_colour(outcome: "Outcome") -> str:
     return ORANGE if outcome.solved else RED
 
 
-def _save(figure: "Figure", path: str | Path) -> Path:
+def save(figure: "Figure", path: str | Path) -> Path:
+    """Write a picture, and make the folder for it."""
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

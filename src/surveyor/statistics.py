@@ -17,7 +17,7 @@ RESAMPLES = 2000
 
 def iqm(scores: Float[np.ndarray, "..."]) -> float:
     """The interquartile mean: of all runs together, without the best and the worst quarter."""
-    return float(stats.trim_mean(scores, 0.25, axis=None))
+    return float(stats.trim_mean(scores.ravel(), 0.25))
 
 
 def mean(scores: Float[np.ndarray, "..."]) -> float:

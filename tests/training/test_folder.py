@@ -45,7 +45,7 @@ def test_the_folder_says_all(finished):
     assert config["hyperparameters"]["novelty_step"] == 0.03
     assert config["versions"]["jax"] == jax.__version__
     result = json.loads((path / "result.json").read_text())
-    assert result == finished.result
+    assert {**result, "path": str(path)} == finished.result
     records = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
     assert records == finished.metrics
     assert not list(path.rglob("*.tmp"))

@@ -170,8 +170,10 @@ class SU(SUOptions):
         psi = state.model.next_psi(batch.next_obs)
         bounded = isinstance(state.model, DeepSuccessors) and self.discount < 1
         if bounded and self.normalise:
-            # Ours: no discounted sum of features of norm 1 exceeds this, whatever the network says.
-            psi = jnp.clip(psi, -1 / (1 - self.discount), 1 / (1 - self.discount))
+            # Ours: no discounted sum of features of norm 1 is longer, whatever the network says.
+            longest = 1 / (1 - self.discount)
+            norm = jnp.sqrt(jnp.sum(psi**2, axis=-1, keepdims=True))
+            psi = psi * (longest / jnp.maximum(norm, longest))
         q = jnp.sum(psi * self._pad(state.model.next_w), axis=-1)
         pi = self._reference_policy(state, psi, q, key)
         next_q = self._next_q(state, batch, q, pi)

@@ -125,13 +125,23 @@ def scores() -> dict[str, dict[str, float]]:
     }
 
 
-def human_normalised(game: str, score: float) -> float | None:
-    """(score - random) / (human - random), where the paper has both."""
-    tables = {name.replace("_", ""): table for name, table in scores().items()}
-    table = tables.get(game.replace("_", "").lower())
-    if table is None:
-        return None
-    return (score - table["random"]) / (table["human"] - table["random"])
+Table = Literal["paper", "30min"]
+"""Whose human and random scores: those of the paper (Mnih et al. 2015, episodes of 5 minutes), or
+those of episodes of 30 minutes that others in the field use."""
+
+
+def reference(game: str, table: Table = "paper") -> tuple[float, float] | None:
+    """The random and the human score of a game, in any of its usual spellings."""
+    known = {name.replace("_", ""): row for name, row in scores().items()}
+    row = known.get(game.replace("_", "").lower())
+    suffix = "" if table == "paper" else f"_{table}"
+    return None if row is None else (row[f"random{suffix}"], row[f"human{suffix}"])
+
+
+def human_normalised(game: str, score: float, table: Table = "paper") -> float | None:
+    """(score - random) / (human - random), where both are known."""
+    found = reference(game, table)
+    return None if found is None else (score - found[0]) / (found[1] - found[0])
 
 
 def rom(game: str) -> str:

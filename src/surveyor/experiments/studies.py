@@ -106,21 +106,15 @@ def carry_out(cells: Iterable[Cell], out: Path) -> list[Outcome]:
 def _train(
     configs: list[Config], numbers: list[int], results: dict[int, Record | None], out: Path
 ) -> None:
-    groups: dict[tuple[Agent, str], list[int]] = {}
-    for place, config in enumerate(configs):
-        groups.setdefault((config.agent, config.env), []).append(place)
-    ordered = sorted(groups.values(), key=lambda group: -_cost(configs[group[0]]))
-    with Overview(len(results), len(results) - len(configs)) as overview:
-        new = parallel.train_all(
-            configs,
-            out,
-            lambda place, record, now: overview.update(configs[place], record, now),
-            ordered,
-        )
-    for number, result in zip(numbers, new, strict=True):
-        results[number] = result
-    if not all(result is not None and result.pop("finished") for result in new):
-        raise StoppedError
+    order = sorted(range(len(configs)), key=lambda place: -_cost(configs[place]))
+    ordered = [configs[place] for place in order]
+    with Overview(ordered, len(results) - len(configs)) as overview:
+        new = parallel.train_all(ordered, out, overview, alone=False)
+    for place, result in zip(order, new, strict=True):
+        if result is None or not result.pop("finished"):
+            reason = (result or {}).get("failure")
+            raise StoppedError if reason is None else SurveyorError(reason)
+        results[numbers[place]] = result
 
 
 def _cost(config: Config) -> float:

@@ -5,6 +5,7 @@
   metrics.jsonl          one record a test interval; only ever appended to
   checkpoint/state.npz   everything that changes, replaced in one step
   result.json            only when the run has ended
+  failure.json           only when it could not go on: why
 """
 
 import contextlib
@@ -17,11 +18,14 @@ from typing import Any, NamedTuple
 
 from jaxtyping import PyTree
 
-from surveyor.errors import SurveyorError
+from surveyor.errors import HeldError, SurveyorError
 from surveyor.training import checkpoint
 from surveyor.training.config import Config, versions
 
 Record = dict[str, Any]
+
+_claimed: set[Path] = set()
+"""Folders that this process has claimed as a whole."""
 
 
 class Restored(NamedTuple):
@@ -42,6 +46,7 @@ class RunFolder:
         self._metrics = self.path / "metrics.jsonl"
         self._checkpoint = self.path / "checkpoint" / "state.npz"
         self._result = self.path / "result.json"
+        self._failure = self.path / "failure.json"
 
     @classmethod
     def create(cls, path: Path, config: Config) -> "RunFolder":
@@ -49,7 +54,7 @@ class RunFolder:
         folder = cls(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            for old in (folder._result, folder._checkpoint, folder._metrics):
+            for old in (folder._result, folder._failure, folder._checkpoint, folder._metrics):
                 old.unlink(missing_ok=True)
             checkpoint.write_atomically(folder._config, _pretty(config.to_json()))
         except OSError as error:
@@ -85,7 +90,8 @@ class RunFolder:
 
     def result(self) -> Record | None:
         """The outcome, or None while there is none."""
-        return _read(self._result)
+        found = _read(self._result)
+        return None if found is None else {**found, "path": str(self.path)}
 
     def metrics(self) -> list[Record]:
         """All records; a last line that a kill left torn is ignored."""
@@ -135,16 +141,45 @@ class RunFolder:
         return Restored(arrays, meta["records"], meta["seconds"], meta["more"])
 
     @contextlib.contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Keep every other process from this folder, from before there is a run in it until it has
+        ended; whatever this process does there meanwhile is within the claim."""
+        self.path.mkdir(exist_ok=True)  # not its parent: storage that is gone is not to be replaced
+        with self._locked():
+            _claimed.add(self.path.resolve())
+            try:
+                yield
+            finally:
+                _claimed.discard(self.path.resolve())
+
+    @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Keep every other process from training this run; a kill lets go of it as well."""
+        with contextlib.nullcontext() if self.path.resolve() in _claimed else self._locked():
+            self._failure.unlink(missing_ok=True)
+            yield
+
+    def is_held(self) -> bool:
+        """Whether some process is training this run now."""
+        try:
+            with self._locked():
+                return False
+        except HeldError:
+            return True
+        except OSError:
+            return False
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
         directory = os.open(self.path, os.O_RDONLY)
         try:
-            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise HeldError(
+                    f"The run in '{self.path}' is being trained by another process."
+                ) from None
             yield
-        except BlockingIOError:
-            raise SurveyorError(
-                f"The run in '{self.path}' is being trained by another process."
-            ) from None
         finally:
             os.close(directory)
 
@@ -155,8 +190,18 @@ class RunFolder:
         checkpoint.write_atomically(self._metrics, b"".join(line + b"\n" for line in lines))
 
     def finish(self, result: Record) -> None:
-        """Write the outcome; from now on the run counts as ended."""
-        checkpoint.write_atomically(self._result, _pretty(result))
+        """Write the outcome; from now on the run counts as ended. (A folder may be moved: where
+        it is is not written.)"""
+        content = {name: value for name, value in result.items() if name != "path"}
+        checkpoint.write_atomically(self._result, _pretty(content))
+
+    def fail(self, reason: str) -> None:
+        """Write why the run could not go on; it may yet, later."""
+        checkpoint.write_atomically(self._failure, _pretty({"reason": reason}))
+
+    def failure(self) -> str | None:
+        """Why it could not go on, if so."""
+        return (_read(self._failure) or {}).get("reason")
 
     def _lines(self) -> list[bytes]:
         return self._metrics.read_bytes().splitlines() if self._metrics.exists() else []

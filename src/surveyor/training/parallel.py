@@ -1,137 +1,259 @@
 """Several runs at once, one process a core.
 
 On CPUs whole runs side by side beat one batched program: `vmap` of a loop that carries a replay
-copies it at every step. A worker keeps its compiled program for the next seed.
+copies it at every step. A worker keeps its compiled program for the next seed. One that dies is
+replaced, and its run goes on from its checkpoint.
 """
 
+import contextlib
+import dataclasses
 import functools
 import multiprocessing
 import os
 import signal
-import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.queues import Queue, SimpleQueue
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing import connection
+from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from surveyor.errors import SurveyorError
-from surveyor.training import api, loggers
+from surveyor.training import storage, work
 from surveyor.training.config import Config
 from surveyor.training.folder import Record
 from surveyor.training.loggers import Sinks
+from surveyor.training.storage import Storage
 
-Progress = Callable[[int, Record, Record], None]
-"""Called with a run's number, its newest metrics record and its result so far."""
+RETRIES = 2
+"""How often a run is tried again after its process died or it raised what is no user's mistake."""
+AGAIN_SECONDS = 2.0
+"""How long a run waits that another process has, or whose storage is gone, before it is tried
+again."""
+
+
+@runtime_checkable
+class Watcher(Protocol):
+    """Whoever wants to know how the runs are doing, by their numbers."""
+
+    def update(self, number: int, record: Record, now: Record) -> None:
+        """A chunk has ended: the newest record of the metrics, and the result so far."""
+
+    def end(self, number: int, result: Record) -> None:
+        """A run is over: `finished`, stopped, or with a `failure`."""
 
 
 def train_all(
     configs: list[Config],
-    out: Path,
-    progress: Progress,
-    groups: list[list[int]] | None = None,
+    out: str | Path,
+    watcher: Watcher,
+    *,
+    again: bool = False,
+    alone: bool = True,
     sinks: Sinks | None = None,
 ) -> list[Record | None]:
     """Train every configuration and return the results in the same order.
 
-    Runs of one group (their numbers) are trained one after another by the same process, which
-    compiles their program once; by default each run is its own group. Ctrl-C stops all of them
-    with everything saved; the result of a run that had not begun by then is None. One run is
-    trained in this process.
+    A result has `finished`, and `failure` where the run could not go on: then the reason is in its
+    folder as well. Runs of the same agent on the same environment are given to the same process,
+    which compiles their program once. Ctrl-C stops all of them with everything saved; the result
+    of a run that had not begun by then is None. What has ended before is taken as it is, unless
+    it is to be trained `again`. A single run is trained in this process, where it may be `alone`.
     """
-    if len(configs) == 1:
-        report = functools.partial(progress, 0)
-        return [_train(configs[0], out, report, None, sinks)]
-    groups = [[number] for number in range(len(configs))] if groups is None else groups
-    context = multiprocessing.get_context("spawn")
-    queue, stop = context.Queue(), context.Event()
-    listener = threading.Thread(target=_listen, args=(queue, progress), daemon=True)
-    listener.start()
-    cores = sorted(os.sched_getaffinity(0))
-    workers = min(len(groups), len(cores))
-    shares = context.SimpleQueue()
-    for worker in range(workers):
-        shares.put(set(cores[worker::workers]))
-    # Workers are started deaf to Ctrl-C, which reaches the whole process group; this process alone
-    # listens, and tells them.
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    before_term = signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    try:
-        with ProcessPoolExecutor(workers, context, _prepare, (queue, stop, shares)) as pool:
-            futures = [
-                pool.submit(_work, [(number, configs[number]) for number in group], out, sinks)
-                for group in groups
-            ]
-            signal.signal(signal.SIGINT, lambda *_: stop.set())
-            results = _gather(futures)
-    finally:
-        signal.signal(signal.SIGINT, before)
-        signal.signal(signal.SIGTERM, before_term)
-        queue.put(None)
-        listener.join()
-    return results
+    where = storage.at(out)
+    where.prepare()
+    if len(configs) == 1 and alone:
+        report = functools.partial(watcher.update, 0)
+        result = work.carry_out(configs[0], where, report, again=again, sinks=sinks)
+        watcher.end(0, result)
+        return [result]
+    pool = _Pool(configs, where, watcher, functools.partial(work.serve, out, again, sinks))
+    return pool.run()
 
 
-def _train(
-    config: Config,
-    out: Path,
-    progress: Callable[[Record, Record], None],
-    stop: Callable[[], bool] | None,
-    sinks: Sinks | None,
-) -> Record:
-    run = api.begin(config, out)
-    with loggers.opened(run, sinks) as log:
-
-        def report(run):
-            log(run)
-            progress(run.latest, run.result)
-
-        api.finish(run, report, stop)
-    return {**run.result, "finished": run.finished}
+@dataclasses.dataclass
+class _Worker:
+    process: BaseProcess
+    pipe: connection.Connection
+    cores: set[int]
+    number: int | None = None
+    """The run that it is at."""
+    program: int | None = None
+    """The program that it has compiled."""
 
 
-def _gather(futures: list[Future[dict[int, Record | None]]]) -> list[Record | None]:
-    results: dict[int, Record | None] = {}
-    try:
-        for future in as_completed(futures):
-            results |= future.result()
-    except BrokenProcessPool:
-        raise SurveyorError(
-            "A training process died, perhaps for want of memory; its run can be resumed from its "
-            "last checkpoint."
-        ) from None
-    return [results[number] for number in sorted(results)]
+class _Pool:
+    """Gives runs to processes, one each, and takes care of whatever becomes of them."""
 
+    def __init__(
+        self,
+        configs: list[Config],
+        where: Storage,
+        watcher: Watcher,
+        serve: Callable[[connection.Connection, Event, set[int]], None],
+    ):
+        self.configs, self.where, self.watcher, self.serve = configs, where, watcher, serve
+        self.results: list[Record | None] = [None] * len(configs)
+        self.waiting = list(range(len(configs)))
+        kinds: dict[Any, int] = {}
+        self.programs = [kinds.setdefault(work.program_of(c), len(kinds)) for c in configs]
+        """Equal numbers for runs that share a compiled program."""
+        self.later: dict[int, float] = {}
+        """Runs that are not to be tried before a time."""
+        self.gone: dict[int, float] = {}
+        """Since when the files of a run cannot be reached."""
+        self.tries = [0] * len(configs)
+        self.workers: list[_Worker] = []
+        self.context = multiprocessing.get_context("spawn")
+        self.stop = self.context.Event()
 
-def _listen(queue: "Queue[Any]", progress: Progress) -> None:
-    while (message := queue.get()) is not None:
-        progress(*message)
+    def run(self) -> list[Record | None]:
+        """Until all have ended, or were stopped."""
+        cores = sorted(os.sched_getaffinity(0))
+        count = min(len(self.configs), len(cores))
+        with self._interrupts():
+            try:
+                self.workers = [self._start(set(cores[i::count])) for i in range(count)]
+                while self._busy():
+                    self._deal()
+                    self._listen()
+            finally:
+                self._end()
+        return self.results
 
+    def _busy(self) -> bool:
+        at_work = any(worker.number is not None for worker in self.workers)
+        return at_work or (bool(self.waiting or self.later) and not self.stop.is_set())
 
-def _prepare(queue: "Queue[Any]", stop: Event, shares: "SimpleQueue[set[int]]") -> None:
-    """Runs once in every worker, before XLA asks how many threads it may have.
+    def _deal(self) -> None:
+        """Give every idle worker a run: one that it has the program for, if there is one."""
+        now = time.monotonic()
+        for number in [number for number, due in self.later.items() if due <= now]:
+            del self.later[number]
+            if not self._ended_elsewhere(number):
+                self.waiting.append(number)
+        for worker in self.workers:
+            if worker.number is None and self.waiting and not self.stop.is_set():
+                self._give(worker, self._choose(worker))
 
-    Each has cores of its own: where they share, XLA splits small products over all of them, and two
-    runs of MinAtar side by side are as slow as one after the other.
-    """
-    global _queue, _stop
-    _queue, _stop = queue, stop
-    os.sched_setaffinity(0, shares.get())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    def _choose(self, worker: _Worker) -> int:
+        taken = {w.program for w in self.workers if w is not worker}
+        own = [n for n in self.waiting if self.programs[n] == worker.program]
+        free = [n for n in self.waiting if self.programs[n] not in taken]
+        return (own or free or self.waiting)[0]
 
+    def _give(self, worker: _Worker, number: int) -> None:
+        self.waiting.remove(number)
+        worker.number, worker.program = number, self.programs[number]
+        with contextlib.suppress(OSError):  # it has died: it will be heard of
+            worker.pipe.send((number, self.configs[number]))
 
-def _work(
-    group: list[tuple[int, Config]], out: Path, sinks: Sinks | None
-) -> dict[int, Record | None]:
-    results: dict[int, Record | None] = {}
-    for number, config in group:
-        report = functools.partial(_report, number)
-        waiting = _stop.is_set()  # and not begun: there is nothing of it to save
-        results[number] = None if waiting else _train(config, out, report, _stop.is_set, sinks)
-    return results
+    def _listen(self) -> None:
+        by_pipe = {worker.pipe: worker for worker in self.workers}
+        for pipe in connection.wait(list(by_pipe), timeout=0.5):
+            worker = by_pipe[pipe]  # pyright: ignore[reportArgumentType]
+            try:
+                kind, number, *rest = worker.pipe.recv()
+            except (EOFError, OSError):
+                self._died(worker)
+                continue
+            if kind == "update":
+                self.gone.pop(number, None)
+                self.watcher.update(number, *rest)
+                continue
+            worker.number = None
+            if kind == "ended":
+                self._over(number, rest[0])
+            elif kind == "held":
+                self.later[number] = time.monotonic() + AGAIN_SECONDS
+            elif kind == "gone":
+                self._wait_for_storage(number, rest[0])
+            elif kind == "refused":
+                self._fail(number, rest[0])
+            else:
+                self._retry(number, rest[0])
 
+    def _died(self, worker: _Worker) -> None:
+        worker.process.join()
+        code, number = worker.process.exitcode or 0, worker.number
+        self.workers.remove(worker)
+        self.workers.append(self._start(worker.cores))
+        if number is not None:
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            self._retry(
+                number, f"Its process died ({how}); if that was for want of memory, give it more."
+            )
 
-def _report(number: int, record: Record, now: Record) -> None:
-    _queue.put((number, record, now))
+    def _wait_for_storage(self, number: int, reason: str) -> None:
+        """Files may be gone for a while; what was on them is not."""
+        now = time.monotonic()
+        if now > self.gone.setdefault(number, now) + storage.PATIENCE:
+            self._fail(number, f"Its folder could not be read or written: {reason}")
+        else:
+            self.later[number] = now + AGAIN_SECONDS
+
+    def _retry(self, number: int, reason: str) -> None:
+        self.tries[number] += 1
+        if self.tries[number] > RETRIES:
+            self._fail(number, f"{reason} It was tried {RETRIES + 1} times.")
+        else:
+            self.later[number] = time.monotonic() + AGAIN_SECONDS * (self.tries[number] - 1)
+
+    def _fail(self, number: int, reason: str) -> None:
+        config = self.configs[number]
+        with contextlib.suppress(OSError, SurveyorError):
+            self.where.fail(config.name, reason)
+        self._over(number, {"seed": config.seed, "finished": False, "failure": reason})
+
+    def _ended_elsewhere(self, number: int) -> bool:
+        """Whether another process has meanwhile finished it; if it is still at it, later."""
+        name = self.configs[number].name
+        ended = self.where.outcome(self.configs[number])
+        if ended is not None:
+            self._over(number, {**ended, "finished": True})
+        elif self.where.is_held(name):
+            self.later[number] = time.monotonic() + AGAIN_SECONDS
+        return ended is not None or number in self.later
+
+    def _over(self, number: int, result: Record) -> None:
+        self.results[number] = result
+        self.watcher.end(number, result)
+
+    def _start(self, cores: set[int]) -> _Worker:
+        ours, theirs = self.context.Pipe()
+        process = self.context.Process(target=self.serve, args=(theirs, self.stop, cores))
+        process.start()
+        theirs.close()
+        return _Worker(process, ours, cores)
+
+    def _end(self) -> None:
+        for worker in self.workers:
+            with contextlib.suppress(OSError):
+                worker.pipe.send(None)
+            if worker.number is not None:  # an error, or Ctrl-C twice
+                worker.process.kill()
+        for worker in self.workers:
+            worker.process.join(10)
+            worker.process.kill()
+            worker.pipe.close()
+
+    @contextlib.contextmanager
+    def _interrupts(self) -> Iterator[None]:
+        """The first Ctrl-C stops the runs with everything saved, the second at once.
+
+        It reaches the whole process group; workers are deaf to it, and are told.
+        """
+
+        def heard(*_: Any) -> None:
+            if self.stop.is_set():
+                raise KeyboardInterrupt
+            self.stop.set()
+
+        signals = (signal.SIGINT, signal.SIGTERM)
+        before = [signal.signal(number, heard) for number in signals]
+        try:
+            yield
+        finally:
+            for number, handler in zip(signals, before, strict=True):
+                signal.signal(number, handler)

@@ -1,13 +1,18 @@
 """What is shown while training: bars on a terminal, plain lines elsewhere."""
 
+import dataclasses
 import sys
 import time
 from types import TracebackType
 from typing import Any
 
 from rich.console import Console
+from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress_bar import ProgressBar
+from rich.table import Table
 
+from surveyor.training.config import Config
 from surveyor.training.folder import Record
 
 LINE_SECONDS = 5.0
@@ -77,10 +82,9 @@ class Reporter:
     ) -> None:
         self._progress.stop()
 
-    def update(self, name: str, record: Record, result: Record) -> None:
-        """A chunk has ended."""
-        done = result["steps"] if "steps" in result else result["episodes"]
-        self.show(name, done, describe(record, result))
+    def update(self, number: int, record: Record, now: Record) -> None:
+        """A chunk of a run has ended."""
+        self.show(self._names[number], done(now), describe(record, now))
 
     def show(self, name: str, done: int, status: str) -> None:
         """So much of the total is done."""
@@ -90,9 +94,10 @@ class Reporter:
             self._written[name] = time.monotonic()
             self._line(f"{name}: {self._unit}{done} of {self._total}, {status}")
 
-    def end(self, name: str, sentence: str) -> None:
+    def end(self, number: int, result: Record) -> None:
         """A run is over; its bar stays where it is."""
-        self._status(name, sentence)
+        failed = "failed" if "failure" in result else "stopped"
+        self._status(self._names[number], "done" if result["finished"] else failed)
 
     def _status(self, name: str, status: Any) -> None:
         if self._live:
@@ -104,29 +109,100 @@ class Reporter:
 
 
 class Overview:
-    """Shows how far a study of many runs has come, on standard error."""
+    """Shows how far many runs have come, on standard error: a table of those that are being
+    trained on a terminal, a line now and then elsewhere."""
 
-    def __init__(self, runs: int, done: int):
-        self._reporter = Reporter(["runs"], runs, unit="")
-        self._done = done
-        self._latest: dict[Any, str] = {}
+    def __init__(self, configs: list[Config], ended: int = 0):
+        console = Console(file=sys.stderr)
+        self._configs, self._total = configs, len(configs) + ended
+        self._ended, self._failed, self._began = ended, 0, time.monotonic()
+        self._running: dict[int, Row] = {}
+        self._live = Live(console=console, refresh_per_second=2) if console.is_terminal else None
+        self._written = time.monotonic()
 
     def __enter__(self) -> "Overview":
-        self._reporter.__enter__()
+        if self._live is not None:
+            self._live.__enter__()
         return self
 
-    def __exit__(self, *error: Any) -> None:
-        self._reporter.__exit__(*error)
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.__exit__(kind, error, traceback)
 
-    def update(self, config: Any, record: Record, result: Record) -> None:
-        """A chunk of one of the runs has ended, and perhaps the run."""
-        done = result.get("steps", result["episodes"])
-        ended = result.get("solved_at") is not None or done >= config.budget
-        self._latest[config.env] = f"{config.env} seed {config.seed} at {done}"
-        if ended:
-            self._done += 1
-            self._latest.pop(config.env, None)
-        self._reporter.show("runs", self._done, ", ".join(list(self._latest.values())[-2:]))
+    def update(self, number: int, record: Record, now: Record) -> None:
+        """A chunk of a run has ended."""
+        config = self._configs[number]
+        row = self._running.setdefault(number, Row(config.name, config.budget, done(now)))
+        row.done, row.status = done(now), describe(record, now)
+        self._show()
+
+    def end(self, number: int, result: Record) -> None:
+        """A run is over."""
+        self._running.pop(number, None)
+        self._ended += bool(result["finished"])
+        if "failure" in result:
+            self._failed += 1
+            said = f"{self._configs[number].name} failed: {result['failure']}"
+            print(said, file=sys.stderr, flush=True)
+        self._show()
+
+    def _show(self) -> None:
+        failed = f", {self._failed} failed" if self._failed else ""
+        title = f"runs: {self._ended} of {self._total}{failed}"
+        if self._live is not None:
+            self._live.update(self._table(title))
+        elif time.monotonic() - self._written > LINE_SECONDS:
+            self._written = time.monotonic()
+            rows = [f"{row.name} at {row.done}" for row in self._running.values()]
+            print(", ".join([title, *rows]), file=sys.stderr, flush=True)
+
+    def _table(self, title: str) -> Table:
+        spent = time.monotonic() - self._began
+        table = Table(title=f"{title}, {clock(spent)}", title_justify="left", box=None)
+        for name in ("run", "progress", "time left", ""):
+            table.add_column(name, justify="left", no_wrap=True)
+        for row in self._running.values():
+            share = row.done / max(1, row.total)
+            bar = ProgressBar(total=1.0, completed=share, width=16)
+            table.add_row(row.name, bar, clock(row.seconds_left()), row.status)
+        return table
+
+
+@dataclasses.dataclass
+class Row:
+    """A run in the table."""
+
+    name: str
+    total: int
+    done: int
+    status: str = ""
+
+    def __post_init__(self):
+        self._first, self._began = self.done, time.monotonic()
+
+    def seconds_left(self) -> float | None:
+        """If it goes on as it has since it was first seen."""
+        new, spent = self.done - self._first, time.monotonic() - self._began
+        return (self.total - self.done) * spent / new if new > 0 else None
+
+
+def done(now: Record) -> int:
+    """Steps or episodes so far."""
+    return now["steps"] if "steps" in now else now["episodes"]
+
+
+def clock(seconds: float | None) -> str:
+    """As hours, minutes and seconds."""
+    if seconds is None:
+        return ""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"
 
 
 def summary(result: Record) -> str:

@@ -165,7 +165,7 @@ class Run:
         folder.append(self.metrics)
         self._write(folder)
         if self.finished:
-            folder.finish({**self.result, "path": str(folder.path)})
+            folder.finish(self.result)
         return folder.path
 
     def predict(

@@ -1,0 +1,166 @@
+"""`surveyor sweep`, `surveyor status` and `surveyor plot`."""
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+from tyro.conf import Positional
+
+from surveyor import plots
+from surveyor.options import parse
+from surveyor.sweeps import spec, status
+from surveyor.sweeps.estimate import Estimate, estimate, in_bytes
+from surveyor.sweeps.spec import Planned
+from surveyor.training import parallel, storage
+from surveyor.training.config import Config
+from surveyor.training.folder import Record
+from surveyor.training.progress import Overview, clock
+
+Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+
+
+@dataclasses.dataclass(frozen=True)
+class Sweep:
+    """Train every run of a specification. Given again it skips what is finished and goes on with
+    what is not, so it can be stopped and started at will."""
+
+    spec: Positional[Path]
+    """The specification, a TOML file; experiments/ has the paper's own."""
+    engine: Literal["local", "ray"] = "local"
+    """local: one run per core of this machine. ray: tasks of a Ray cluster (pip install
+    "surveyor[ray]")."""
+    address: str | None = None
+    """The Ray cluster's, such as 10.0.0.1:6379 or auto. By default one is started on this
+    machine."""
+    out: str = "runs"
+    """Where the run folders go: a folder (with ray, one that all nodes share), or with ray any
+    fsspec URL, such as s3://bucket/folder."""
+    cpus: float = 1.0
+    """With ray: processors for each run."""
+    gpus: float = 0.0
+    """With ray: accelerators for each run; a fraction lets runs share one."""
+    dry_run: Flag = False
+    """List the runs with an estimate of time, memory and disk, and train nothing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Status:
+    """Say how the runs in a folder stand: done, running, stopped, waiting or failed, and why."""
+
+    folder: Positional[str]
+    """The folder, or its URL."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plot:
+    """Draw what the runs in a folder came to: learning curves with 95% intervals, performance
+    profiles and interquartile means; and write the scores as a table."""
+
+    folder: Positional[str]
+    """The folder, or its URL."""
+    out: Path | None = None
+    """Where the pictures go: by default into the folder plots in it."""
+
+
+def sweep(argv: list[str]) -> int:
+    """`surveyor sweep`."""
+    options = parse(Sweep, argv, "surveyor sweep")
+    planned = spec.read(options.spec)
+    if options.dry_run:
+        print("\n".join(_forecast(planned)))
+        return 0
+    results = train(planned, options)
+    failed = [result for result in results if result and "failure" in result]
+    ended = sum(bool(result and result["finished"]) for result in results)
+    print(f"{ended} of {len(planned)} runs are done: surveyor status {options.out} says more.")
+    if failed:
+        return 1
+    if ended < len(planned):
+        print("Stopped; everything is saved. Give the same command to go on.", file=sys.stderr)
+        return 130
+    return 0
+
+
+def train(planned: list[Planned], options: Sweep) -> list[Record | None]:
+    """Train what has not ended yet; returns the result of every run."""
+    where = storage.at(options.out)
+    where.prepare()
+    status.note(where, planned)
+    configs = [run.config for run in planned]
+    results: list[Record | None] = [_ended(where, config) for config in configs]
+    waiting = [number for number, result in enumerate(results) if result is None]
+    if waiting:
+        left = [configs[number] for number in waiting]
+        with Overview(left, len(configs) - len(left)) as overview:
+            new = _train(left, options, overview)
+        for number, result in zip(waiting, new, strict=True):
+            results[number] = result
+    return results
+
+
+def _train(configs: list[Config], options: Sweep, overview: Overview) -> list[Record | None]:
+    if options.engine == "local":
+        return parallel.train_all(configs, options.out, overview, alone=False)
+    from surveyor.sweeps import cluster
+
+    needs = [
+        cluster.Needs(options.cpus, options.gpus, found.memory) for found in map(estimate, configs)
+    ]
+    return cluster.train_all(configs, options.out, overview, address=options.address, needs=needs)
+
+
+def _ended(where: storage.Storage, config: Config) -> Record | None:
+    found = where.outcome(config)
+    return None if found is None else {**found, "finished": True}
+
+
+def show_status(argv: list[str]) -> int:
+    """`surveyor status`."""
+    options = parse(Status, argv, "surveyor status")
+    standings = status.survey(storage.at(options.folder))
+    print("\n".join(status.lines(standings)))
+    return 0
+
+
+def plot(argv: list[str]) -> int:
+    """`surveyor plot`."""
+    from surveyor.sweeps import pictures, summary
+
+    options = parse(Plot, argv, "surveyor plot")
+    plots.require_matplotlib()
+    where = storage.at(options.folder)
+    found = summary.curves(where, status.survey(where))
+    remote = "://" in options.folder
+    out = options.out or (Path("plots") if remote else Path(options.folder) / "plots")
+    scores = summary.summarise(found)
+    text = "\n".join(summary.lines(scores))
+    written = [pictures.curves(found, out / "curves.png")]
+    if (picture := pictures.profiles(scores, out / "profiles.png")) is not None:
+        written.append(picture)
+    (out / "summary.md").write_text(text + "\n", "utf-8")
+    (out / "summary.json").write_text(json.dumps(scores.scores, indent=1) + "\n", "utf-8")
+    print(text)
+    print(f"Written: {', '.join(map(str, written))}, {out / 'summary.md'}", file=sys.stderr)
+    return 0
+
+
+def _forecast(planned: list[Planned]) -> list[str]:
+    """A line for each run, and all of them together."""
+    known: dict[tuple[object, ...], Estimate] = {}
+    lines, total = [], 0.0
+    width = max(len(run.config.name) for run in planned)
+    for run in planned:
+        config = run.config
+        kind = (config.agent, config.env, config.budget)
+        if kind not in known:
+            known[kind] = estimate(config)
+        found = known[kind]
+        total += found.seconds
+        needs = f"{in_bytes(found.memory)} of memory, {in_bytes(found.disk)} of disk"
+        lines.append(f"{config.name:{width}}  about {clock(found.seconds)}, {needs}  {run.label}")
+    disk = sum(known[r.config.agent, r.config.env, r.config.budget].disk for r in planned)
+    said = f"{len(planned)} runs, about {clock(total)} of one core, {in_bytes(disk)} of disk."
+    return [*lines, said]

@@ -1,0 +1,96 @@
+"""Pictures of a sweep: learning curves, performance profiles, interquartile means."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from surveyor import plots, statistics
+from surveyor.sweeps.summary import Curve, Curves, Summary
+
+SMOOTHING = 0.03
+"""The share of its budget that every point of a learning curve is the mean of."""
+
+
+def curves(found: Curves, path: Path) -> Path:
+    """Return over training, a panel for each environment: the mean over seeds, with 95%."""
+    plots.require_matplotlib()
+    from matplotlib.figure import Figure
+
+    envs = list(dict.fromkeys(env for _, env in found))
+    labels = list(dict.fromkeys(label for label, _ in found))
+    columns = min(5, len(envs))
+    rows = math.ceil(len(envs) / columns)
+    figure = Figure(figsize=(3.3 * columns, 3.0 * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False).flat
+    for axes, env in zip(grid, envs, strict=False):
+        for number, label in enumerate(labels):
+            if (label, env) in found:
+                colour = plots.COLOURS[number % len(plots.COLOURS)]
+                times, values = common(found[label, env])
+                axes.plot(times, np.nanmean(values, axis=0), color=colour, lw=1.3, label=label)
+                if len(values) > 1:
+                    low, high = statistics.curve_interval(values)
+                    axes.fill_between(times, low, high, color=colour, alpha=0.18, lw=0)
+        axes.set_title(env, fontsize=10)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.ticklabel_format(axis="x", scilimits=(-4, 5))
+    for axes in figure.axes[len(envs) :]:
+        axes.set_visible(False)
+    figure.supxlabel("steps (episodes on trees and chains)", fontsize=9)
+    figure.axes[0].set_ylabel("return")
+    handles = {}
+    for axes in figure.axes:
+        handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    figure.legend(
+        list(handles.values()), list(handles), loc="outside upper center", frameon=False,
+        fontsize=9, ncols=min(6, len(handles)),
+    )  # fmt: skip
+    return plots.save(figure, path)
+
+
+def common(runs: list[Curve], points: int = 200) -> tuple[np.ndarray, np.ndarray]:
+    """The curves of several seeds at the same times, each point a mean of what lies around it; NaN
+    where a run has not come to."""
+    end = max(float(run.times[-1]) for run in runs)
+    times = np.linspace(end / points, end, points)
+    half = max(SMOOTHING * max(run.budget for run in runs) / 2, end / points)
+    values = np.full((len(runs), points), np.nan)
+    for row, run in zip(values, runs, strict=True):
+        for i, time in enumerate(times):
+            near = np.abs(run.times - time) <= half
+            if near.any():
+                row[i] = run.returns[near].mean()
+    known = ~np.all(np.isnan(values), axis=0)
+    return times[known], values[:, known]
+
+
+def profiles(summary: Summary, path: Path) -> Path | None:
+    """Performance profiles, and interquartile means with 95%; None where no label has run on all
+    environments with equally many seeds."""
+    if not summary.normalised:
+        return None
+    plots.require_matplotlib()
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[3, 2])
+    everything = np.concatenate([scores.ravel() for scores in summary.normalised.values()])
+    levels = np.linspace(min(0.0, everything.min()), everything.max(), 200)
+    for number, (label, scores) in enumerate(summary.normalised.items()):
+        colour = plots.COLOURS[number % len(plots.COLOURS)]
+        left.plot(levels, statistics.profile(scores, levels), color=colour, label=label)
+        low, high = statistics.profile_interval(scores, levels)
+        left.fill_between(levels, low, high, color=colour, alpha=0.15, lw=0)
+        value, (low, high) = summary.iqm(label)
+        right.barh(label, high - low, left=low, height=0.6, color=colour, alpha=0.4)
+        right.plot([value, value], [number - 0.3, number + 0.3], color=colour, lw=2)
+    left.set_xlabel("normalised score τ")
+    left.set_ylabel("share of runs above τ")
+    left.legend(frameon=False, fontsize=8)
+    right.invert_yaxis()
+    right.set_xlabel("interquartile mean, 95%")
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(f"Normalised: {summary.scale}", fontsize=9)
+    return plots.save(figure, path)

@@ -1,0 +1,156 @@
+"""What a sweep is to run, as a TOML file.
+
+    seeds = 3                                  # or a list of seeds
+    envs = ["MinAtar/Breakout", "MinAtar/Asterix"]
+    steps = 1_000_000                          # or episodes, or frames (Atari); else the default
+
+    [[agents]]
+    agent = "su"
+
+    [[agents]]
+    agent = "dqn"
+    label = "DQN, other rates"                 # what plots call it
+    preset = "minatar"                         # else the one that is meant for the environment
+    set = { hidden = 256 }                     # one value each
+    grid = { learning_rate = [1e-4, 5e-4] }    # every combination of these
+
+Whatever stands at the top holds for every agent that does not say otherwise.
+"""
+
+import dataclasses
+import itertools
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from surveyor import agents
+from surveyor.agents.base import Agent
+from surveyor.envs.atari import FRAMES
+from surveyor.errors import SurveyorError, unknown
+from surveyor.training import api, problems
+from surveyor.training.config import Config
+
+COMMON = ("envs", "seeds", "episodes", "steps", "frames", "protocol", "keep_going")
+OWN = ("agent", "label", "preset", "set", "grid")
+
+
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    """One run of a sweep, and what its agent is called there."""
+
+    config: Config
+    label: str
+
+
+def read(path: Path) -> list[Planned]:
+    """The runs that a file asks for, in its order."""
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise SurveyorError(f"'{path}' cannot be read: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SurveyorError(f"'{path}' is not TOML: {error}.") from None
+    return plan(content, str(path))
+
+
+def plan(content: dict[str, Any], name: str) -> list[Planned]:
+    """The same of what such a file holds."""
+    _only(content, (*COMMON, "agents"), name)
+    entries = content.get("agents")
+    if not isinstance(entries, list) or not entries:
+        raise SurveyorError(f"{name} names no agents: it needs at least one [[agents]].")
+    shared = {key: value for key, value in content.items() if key != "agents"}
+    found = [run for entry in entries for run in _runs({**shared, **_checked(entry, name)}, name)]
+    seen: dict[str, str] = {}
+    for run in found:
+        if run.config.name in seen:
+            raise SurveyorError(
+                f"{name} asks for the run {run.config.name} twice, as '{seen[run.config.name]}' "
+                f"and as '{run.label}'."
+            )
+        seen[run.config.name] = run.label
+    return found
+
+
+def _checked(entry: Any, name: str) -> dict[str, Any]:
+    if not isinstance(entry, dict) or "agent" not in entry:
+        raise SurveyorError(f'{name}: each of [[agents]] needs an agent, such as agent = "su".')
+    _only(entry, (*COMMON, *OWN), name)
+    agents.named(entry["agent"])
+    return entry
+
+
+def _only(content: dict[str, Any], known: tuple[str, ...], name: str) -> None:
+    for key in content:
+        if key not in known:
+            raise SurveyorError(f"{name}: {unknown('key', key, known)}")
+
+
+def _runs(entry: dict[str, Any], name: str) -> Iterator[Planned]:
+    seeds, environments = _seeds(entry, name), entry.get("envs")
+    if not isinstance(environments, list) or not environments:
+        raise SurveyorError(f"{name} names no environments for {entry['agent']}: envs = [...].")
+    label = str(entry.get("label", entry["agent"]))
+    for point in _grid(entry, name):
+        said = ", ".join(f"{key} {value}" for key, value in point.items())
+        for env in environments:
+            agent = _agent(entry, str(env), point, name)
+            for seed in seeds:
+                config = _config(entry, agent, str(env), seed)
+                yield Planned(config, f"{label}, {said}" if said else label)
+
+
+def _config(entry: dict[str, Any], agent: Agent, env: str, seed: int) -> Config:
+    frames = entry.get("frames")
+    by_steps = problems.family(env) in problems.STEPS
+    steps = entry.get("steps") if frames is None else max(1, frames // FRAMES)
+    return api.configure(
+        agent,
+        env,
+        seed=seed,
+        # A budget of the other kind is for other environments of the same sweep.
+        episodes=None if by_steps else entry.get("episodes"),
+        steps=steps if by_steps else None,
+        stop_when_solved=not entry.get("keep_going", False),
+        protocol=entry.get("protocol"),
+    )
+
+
+def _agent(entry: dict[str, Any], env: str, point: dict[str, Any], name: str) -> Agent:
+    base = agents.preset(entry["agent"], problems.family(env), entry.get("preset"))
+    fields = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
+    changes = {**_table(entry, "set", name), **point}
+    for key, value in changes.items():
+        if key not in fields:
+            raise SurveyorError(f"{name}: {unknown('hyperparameter', key, fields)}")
+        kind = type(fields[key])
+        fits = isinstance(value, int | float) if kind is float else isinstance(value, kind)
+        if fields[key] is not None and (not fits or isinstance(value, bool) != (kind is bool)):
+            raise SurveyorError(f"{name}: {key} takes {kind.__name__}, not {value!r}.")
+        changes[key] = float(value) if kind is float else value
+    return dataclasses.replace(base, **changes)
+
+
+def _grid(entry: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    grid = _table(entry, "grid", name)
+    for key, values in grid.items():
+        if not isinstance(values, list) or not values:
+            raise SurveyorError(f"{name}: the grid of {key} is empty; it needs a list of values.")
+    points = itertools.product(*grid.values())
+    return [dict(zip(grid, point, strict=True)) for point in points]
+
+
+def _table(entry: dict[str, Any], key: str, name: str) -> dict[str, Any]:
+    found = entry.get(key, {})
+    if not isinstance(found, dict):
+        raise SurveyorError(f"{name}: {key} takes a table, such as {{ theta = 1.0 }}.")
+    return found
+
+
+def _seeds(entry: dict[str, Any], name: str) -> list[int]:
+    seeds = entry.get("seeds", 1)
+    found = list(range(seeds)) if isinstance(seeds, int) else seeds
+    if not isinstance(found, list) or not found or not all(isinstance(s, int) for s in found):
+        raise SurveyorError(f"{name}: seeds takes a number of seeds or a list of them.")
+    return found

@@ -1,0 +1,109 @@
+"""How the runs of a folder stand: done, running, stopped, waiting or failed, and why."""
+
+import dataclasses
+import json
+from collections import Counter
+from pathlib import Path
+
+from surveyor.errors import SurveyorError
+from surveyor.sweeps.spec import Planned
+from surveyor.training.config import Config
+from surveyor.training.folder import Record, RunFolder
+from surveyor.training.storage import Storage
+
+STATES = ("done", "running", "stopped", "waiting", "failed")
+PLAN = "sweep.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """One run."""
+
+    name: str
+    label: str
+    state: str
+    done: int = 0
+    budget: int = 0
+    result: Record | None = None
+    latest: float | None = None
+    """The newest return in its metrics."""
+    reason: str | None = None
+    config: Config | None = None
+
+
+def note(where: Storage, planned: list[Planned]) -> None:
+    """Write down what a sweep is to run, beside what earlier ones were: it is how `survey` knows of
+    runs that have not begun."""
+    known: dict[str, str] = {}
+    try:
+        with where.looked_at() as folder:
+            known = _plan(folder)
+    except SurveyorError:
+        pass
+    known |= {run.config.name: run.label for run in planned}
+    where.write(PLAN, json.dumps({"runs": known}, indent=1) + "\n")
+
+
+def survey(where: Storage) -> list[Standing]:
+    """Every run that is there, or was to be."""
+    with where.looked_at() as folder:
+        labels = _plan(folder)
+        begun = sorted(path.parent.name for path in folder.glob("*/config.json"))
+        names = [*labels, *(name for name in begun if name not in labels)]
+        if not names:
+            raise SurveyorError(f"There are no runs in '{folder}'.")
+        return [_stand(folder, name, labels.get(name), where) for name in names]
+
+
+def _plan(folder: Path) -> dict[str, str]:
+    try:
+        return dict(json.loads((folder / PLAN).read_text("utf-8"))["runs"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _stand(folder: Path, name: str, label: str | None, where: Storage) -> Standing:
+    run = RunFolder(folder / name)
+    reason = run.failure()
+    try:
+        config = run.config()
+    except SurveyorError as error:
+        known = label or "?"
+        if not (folder / name / "config.json").exists():
+            return Standing(name, known, "failed" if reason else "waiting", reason=reason)
+        return Standing(name, known, "failed", reason=str(error))
+    label = label or name.removeprefix(f"{name.split('-')[0]}-").rsplit("-s", 1)[0]
+    metrics, result = run.metrics(), run.result()
+    returns = [value for record in metrics if (value := _return(record)) is not None]
+    latest = returns[-1] if returns else None
+    last = metrics[-1] if metrics else {}
+    done = last.get("step", last.get("episode", 0))
+    if result is not None:
+        state, done = "done", result.get("steps", result.get("episodes", done))
+    elif where.is_held(name):
+        state = "running"
+    else:
+        state = "failed" if reason else "stopped"
+    return Standing(name, label, state, done, config.budget, result, latest, reason, config)
+
+
+def _return(record: Record) -> float | None:
+    """The return in a record, of a run by steps or by episodes."""
+    if "returns" in record:
+        return record["test_return"]
+    return record.get("return")
+
+
+def lines(standings: list[Standing]) -> list[str]:
+    """As a table, the unfinished first, with how many there are of each state below."""
+    order = ("failed", "running", "stopped", "waiting", "done")
+    width = max(len(standing.name) for standing in standings)
+    found = []
+    for standing in sorted(standings, key=lambda s: order.index(s.state)):
+        share = f"{standing.done / standing.budget:.0%}" if standing.budget else ""
+        now = "" if standing.latest is None else f"return {standing.latest:.4g}"
+        told = standing.reason if standing.state == "failed" else now
+        found.append(f"{standing.name:{width}}  {standing.state:8} {share:>5}  {told}".rstrip())
+    counts = Counter(standing.state for standing in standings)
+    total = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
+    return [*found, f"{len(standings)} runs: {total}."]

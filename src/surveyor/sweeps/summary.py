@@ -1,0 +1,150 @@
+"""What the runs of a folder came to: learning curves, scores, and statistics over tasks."""
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float
+
+from surveyor import statistics
+from surveyor.envs.atari import reference
+from surveyor.errors import SurveyorError
+from surveyor.experiments.studies import table
+from surveyor.statistics import Interval
+from surveyor.sweeps.status import Standing
+from surveyor.training import problems
+from surveyor.training.folder import Record, RunFolder
+from surveyor.training.storage import Storage
+
+LATE = 0.9
+"""A score is the mean return after this share of the budget."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """One run: when, and what it earned."""
+
+    times: Float[np.ndarray, " n"]
+    returns: Float[np.ndarray, " n"]
+    budget: int
+
+    @property
+    def score(self) -> float:
+        """The mean return of the last tenth of the budget; of all of it where none is there."""
+        late = self.returns[self.times > LATE * self.budget]
+        return float(np.mean(late if len(late) else self.returns[-1:]))
+
+
+Curves = dict[tuple[str, str], list[Curve]]
+"""By label and environment, over seeds."""
+
+
+def curves(where: Storage, standings: list[Standing]) -> Curves:
+    """Those of every run that has something to show."""
+    found: Curves = {}
+    with where.looked_at() as folder:
+        for standing in standings:
+            config = standing.config
+            if config is None:
+                continue
+            points = [_point(record) for record in RunFolder(folder / standing.name).metrics()]
+            known = np.array([p for p in points if p is not None], float).reshape(-1, 2)
+            if len(known):
+                curve = Curve(known[:, 0], known[:, 1], config.budget)
+                found.setdefault((standing.label, config.env), []).append(curve)
+    if not found:
+        raise SurveyorError("None of the runs has a return to show yet.")
+    return found
+
+
+def _point(record: Record) -> tuple[float, float] | None:
+    if "returns" in record:
+        values = [value for value in record["returns"] if value is not None]
+        return (float(record["episode"]), float(np.mean(values))) if values else None
+    known = record.get("return")
+    return None if known is None else (float(record["step"]), float(known))
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """Scores of each label on each environment, and over all of them."""
+
+    envs: list[str]
+    scores: dict[str, dict[str, list[float]]]
+    """By label and environment, over seeds."""
+    normalised: dict[str, np.ndarray]
+    """Environments × seeds, for the labels that have all environments with equally many seeds."""
+    scale: str
+    """What 0 and 1 of the normalised scores are."""
+
+    def iqm(self, label: str) -> tuple[float, Interval]:
+        """The interquartile mean of the normalised scores, and its 95% interval."""
+        scores = self.normalised[label]
+        return statistics.iqm(scores), statistics.interval(scores, statistics.iqm)
+
+
+def summarise(found: Curves) -> Summary:
+    """Normalise by human scores on Atari; else from the uniform agent to DQN where both are there,
+    else from the worst run to the best."""
+    envs = list(dict.fromkeys(env for _, env in found))
+    labels = list(dict.fromkeys(label for label, _ in found))
+    scores = {
+        label: {env: [c.score for c in found[label, env]] for env in envs if (label, env) in found}
+        for label in labels
+    }
+    ends, scale = _ends(scores, envs)
+    normalised = {}
+    for label, by_env in scores.items():
+        if len(by_env) == len(envs) and len({len(values) for values in by_env.values()}) == 1:
+            rows = [[(s - ends[env][0]) / ends[env][1] for s in by_env[env]] for env in envs]
+            normalised[label] = np.array(rows)
+    return Summary(envs, scores, normalised, scale)
+
+
+def _ends(
+    scores: dict[str, dict[str, list[float]]], envs: list[str]
+) -> tuple[dict[str, tuple[float, float]], str]:
+    """For each environment what counts as 0, and how far from it 1 is."""
+    known = {env: reference(problems.game(env)) for env in envs if problems.family(env) == "ALE"}
+    human = {env: (pair[0], pair[1] - pair[0]) for env, pair in known.items() if pair is not None}
+    if len(human) == len(envs):
+        return human, "0 is the random policy and 1 a human, as in the paper"
+    pair = all(env in scores.get(label, {}) for env in envs for label in ("uniform", "dqn"))
+    ends = {}
+    for env in envs:
+        values = np.concatenate([by_env[env] for by_env in scores.values() if env in by_env])
+        low, high = float(values.min()), float(values.max())
+        if pair:
+            low = float(np.mean(scores["uniform"][env]))
+            high = float(np.mean(scores["dqn"][env]))
+        ends[env] = (low, high - low if abs(high - low) > 1e-12 else 1.0)
+    if pair:
+        return ends, "0 is the uniform policy and 1 the mean of DQN"
+    return ends, "0 is the worst run and 1 the best, for each environment by itself"
+
+
+def lines(summary: Summary) -> list[str]:
+    """As a Markdown table, with 95% intervals over seeds."""
+    rows = []
+    for label, by_env in summary.scores.items():
+        row = [label]
+        for env in summary.envs:
+            row.append(_cell(np.array(by_env[env])) if env in by_env else "")
+        if label in summary.normalised:
+            value, (low, high) = summary.iqm(label)
+            row.append(f"{value:.2f} ({low:.2f} to {high:.2f})")
+        else:
+            row.append("")
+        rows.append(row)
+    return [
+        "Mean return over the last tenth of each run; in brackets 95% by the bootstrap over "
+        f"seeds. Normalised: {summary.scale}.",
+        "",
+        *table(["", *summary.envs, "interquartile mean, normalised"], rows),
+    ]
+
+
+def _cell(scores: Float[np.ndarray, " n"]) -> str:
+    if len(scores) == 1:
+        return f"{scores[0]:.4g}"
+    low, high = statistics.interval(scores[None], statistics.mean)
+    return f"{scores.mean():.4g} ({low:.4g} to {high:.4g})"

@@ -1,0 +1,111 @@
+"""What a process does with the runs that it is given."""
+
+import contextlib
+import os
+import signal
+import traceback
+from collections.abc import Callable
+from multiprocessing import connection
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from surveyor.errors import HeldError, SurveyorError
+from surveyor.training import api, loggers, storage
+from surveyor.training.config import Config
+from surveyor.training.folder import Record
+from surveyor.training.loggers import Sinks
+from surveyor.training.storage import Storage
+
+
+def carry_out(
+    config: Config,
+    where: Storage,
+    progress: Callable[[Record, Record], None],
+    stop: Callable[[], bool] | None = None,
+    *,
+    again: bool = False,
+    sinks: Sinks | None = None,
+) -> Record:
+    """Train one run that nobody else is training, from its checkpoint if it has one."""
+    with where.claimed(config.name) as claim:
+        ended = None if again else api.outcome(config, claim.root)
+        if ended is not None:
+            return {**ended, "finished": True, "path": claim.place}
+        run = api.begin(config, claim.root)
+        with loggers.opened(run, sinks) as log:
+
+            def report(run):
+                log(run)
+                claim.publish()
+                progress(run.latest, run.result)
+
+            api.finish(run, report, stop)
+        return {**run.result, "finished": run.finished, "path": claim.place}
+
+
+def program_of(config: Config) -> tuple[Any, ...]:
+    """What two runs share if they share a compiled program."""
+    return config.agent, config.env, config.stop_when_solved, config.protocol
+
+
+def serve(
+    out: str | Path,
+    again: bool,
+    sinks: Sinks | None,
+    pipe: connection.Connection,
+    stop: Event,
+    cores: set[int],
+) -> None:
+    """What a worker does, from its first run to its last.
+
+    It has cores of its own: where two share, XLA splits small products over all of them, and two
+    runs of MinAtar side by side are as slow as one after the other.
+    """
+    os.sched_setaffinity(0, cores)  # before XLA asks how many threads it may have
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    where, program = storage.at(out), None
+    with contextlib.suppress(EOFError, BrokenPipeError):  # whoever started it is gone
+        while (task := pipe.recv()) is not None:
+            number, config = task
+            if program not in (None, program_of(config)):
+                jax.clear_caches()  # or memory grows with every program
+            program = program_of(config)
+            pipe.send(_attempt(number, config, where, pipe, stop, again, sinks))
+
+
+def _attempt(
+    number: int,
+    config: Config,
+    where: Storage,
+    pipe: connection.Connection,
+    stop: Event,
+    again: bool,
+    sinks: Sinks | None,
+) -> tuple[Any, ...]:
+    """Train a run, and say what became of it."""
+
+    def report(record: Record, now: Record) -> None:
+        pipe.send(("update", number, record, now))
+
+    try:
+        result = carry_out(config, where, report, stop.is_set, again=again, sinks=sinks)
+        return "ended", number, result
+    except HeldError:
+        return "held", number
+    except SurveyorError as error:
+        return "refused", number, str(error)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        return "gone", number, describe(error)
+    except Exception as error:
+        return "raised", number, describe(error)
+
+
+def describe(error: Exception) -> str:
+    """What was raised and where, in a sentence."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})."

@@ -1,0 +1,109 @@
+"""A real Ray cluster of two nodes on this machine, of which one is taken away."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import surveyor as sv
+from surveyor.cli import main
+from surveyor.sweeps import cluster
+
+ray = pytest.importorskip("ray")
+
+SPEC = """
+seeds = 4
+envs = ["Chain-8"]
+episodes = 40000
+keep_going = true
+[[agents]]
+agent = "uniform"
+"""
+
+
+@pytest.fixture
+def nodes(tmp_path, monkeypatch):
+    """Two nodes of one processor each; nothing of them is left, nor anything in the home folder."""
+    from ray.cluster_utils import Cluster
+
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 32)
+    together = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    together.second = together.add_node(num_cpus=1)
+    yield together
+    together.shutdown()
+    assert list(home.iterdir()) == []
+    assert not processes("raylet"), "a Ray process is left"
+
+
+def processes(word):
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if word in words.split(" ")[0]:
+            found.append(int(path.parent.name))
+    return found
+
+
+def wait_for(condition, seconds=150):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def metrics(out):
+    return {path.parent.name: path.read_bytes() for path in Path(out).glob("*/metrics.jsonl")}
+
+
+def test_runs_survive_killed_workers_drivers_and_nodes(tmp_path, nodes, capfd):
+    path, out = tmp_path / "it.toml", tmp_path / "out"
+    path.write_text(SPEC)
+    address = ["--engine", "ray", "--address", nodes.address]
+    command = [sys.executable, "-m", "surveyor.cli", "sweep", path, "--out", out, *address]
+    driver = subprocess.Popen([str(word) for word in command])
+    wait_for(lambda: any(metrics(out).values()))
+    for worker in processes("ray::_run"):
+        os.kill(worker, signal.SIGKILL)
+    wait_for(lambda: list(out.glob("*/result.json")))
+    driver.kill()
+    driver.wait()
+    done = {path: path.stat().st_mtime_ns for path in out.glob("*/result.json")}
+    assert 1 <= len(done) < 4
+    again = subprocess.Popen([str(word) for word in command])
+    wait_for(lambda: len(list(out.glob("*/metrics.jsonl"))) > len(done))
+    nodes.remove_node(nodes.second)
+    assert again.wait(200) == 0
+    assert all(path.stat().st_mtime_ns == when for path, when in done.items())
+    here = tmp_path / "here"
+    assert main(["sweep", str(path), "--out", str(here)]) == 0
+    assert metrics(out) == metrics(here)
+    results = [
+        [json.loads((place / name / "result.json").read_text()) for name in sorted(metrics(here))]
+        for place in (out, here)
+    ]
+    for one, other in zip(*results, strict=True):
+        assert {**one, "seconds": 0} == {**other, "seconds": 0}
+
+
+def test_an_address_that_does_not_answer_is_said_so(tmp_path, capsys):
+    (tmp_path / "it.toml").write_text(SPEC)
+    words = ["--engine", "ray", "--address", "127.0.0.1:1", "--out", str(tmp_path / "out")]
+    assert main(["sweep", str(tmp_path / "it.toml"), *words]) == 2
+    assert "There is no Ray cluster at '127.0.0.1:1'" in capsys.readouterr().err
+
+
+def test_ray_that_is_not_installed_is_said_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(sv.SurveyorError, match=r"needs Ray: pip install \"surveyor\[ray\]\""):
+        cluster._ray()

@@ -1,0 +1,168 @@
+"""Sweeps on this machine, in processes that die, fail and meet each other."""
+
+import fcntl
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from surveyor.cli import main
+from surveyor.sweeps import spec
+from surveyor.training import parallel
+
+ROOT = Path(__file__).parents[2]
+SPEC = """
+seeds = 2
+envs = ["Chain-8"]
+episodes = 60000
+keep_going = true
+[[agents]]
+agent = "uniform"
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def written(text):
+        (tmp_path / "it.toml").write_text(text)
+        return str(tmp_path / "it.toml")
+
+    return written
+
+
+def start(*words):
+    command = [sys.executable, "-m", "surveyor.cli", *map(str, words)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=subprocess.STDOUT, text=True)
+
+
+def wait_for(condition, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def children(pid):
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            number, rest = path.read_text().split(" ", 1)
+        except OSError:
+            continue
+        command = (path.parent / "cmdline").read_bytes()
+        if rest.rpartition(")")[2].split()[1] == str(pid) and b"spawn_main" in command:
+            found.append(int(number))
+    return found
+
+
+def metrics(out):
+    return {path.parent.name: path.read_bytes() for path in Path(out).glob("*/metrics.jsonl")}
+
+
+def test_a_sweep_trains_what_is_left_and_the_killed_worker_s_run_goes_on(tmp_path, write, capsys):
+    path, out = write(SPEC), tmp_path / "out"
+    process = start("sweep", path, "--out", out)
+    wait_for(lambda: any(metrics(out).values()))
+    for child in children(process.pid):
+        os.kill(child, signal.SIGKILL)
+    assert len(list(out.glob("*/result.json"))) < 2
+    said, _ = process.communicate(timeout=240)
+    assert process.returncode == 0, said
+    assert "2 of 2 runs are done" in said
+    alone = tmp_path / "alone"
+    assert main(["train", "Chain-8", "--agent", "uniform", "--episodes", "60000", "--keep-going",
+                 "--seed", "1", "--out", str(alone)]) == 0  # fmt: skip
+    (name, content), *_ = metrics(alone).items()
+    assert metrics(out)[name] == content
+    before = {path: path.stat().st_mtime_ns for path in out.glob("*/result.json")}
+    assert len(before) == 2
+    assert main(["sweep", path, "--out", str(out)]) == 0
+    assert {path: path.stat().st_mtime_ns for path in out.glob("*/result.json")} == before
+    capsys.readouterr()
+    assert main(["status", str(out)]) == 0
+    assert "2 runs: 2 done." in capsys.readouterr().out
+    assert main(["plot", str(out)]) == 0
+    assert re.search(r"\| uniform \| .* \(.* to .*\) \|", capsys.readouterr().out)
+    assert {path.name for path in (out / "plots").iterdir()} == {
+        "curves.png", "profiles.png", "summary.json", "summary.md"
+    }  # fmt: skip
+
+
+def test_a_run_that_fails_is_reported_and_the_others_go_on(tmp_path, write, capsys):
+    text = """
+    seeds = 1
+    [[agents]]
+    agent = "uniform"
+    envs = ["tests.sweeps.broken:Broken-v0"]
+    steps = 100
+    [[agents]]
+    agent = "uniform"
+    envs = ["Tree-4"]
+    episodes = 50
+    """
+    process = start("sweep", write(text), "--out", tmp_path / "out")
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "1 of 2 runs are done" in said
+    assert "the motor is hot" in said
+    assert main(["status", str(tmp_path / "out")]) == 0
+    listed = capsys.readouterr().out
+    assert re.search(r"Broken.* failed .*the motor is hot", listed)
+    assert "2 runs: 1 done, 1 failed." in listed
+
+
+def test_a_run_that_another_driver_has_is_left_to_it(tmp_path, write, capsys):
+    path, out = write(SPEC.replace("60000", "100")), tmp_path / "out"
+    first, second = (run.config.name for run in spec.read(Path(path)))
+    (out / first).mkdir(parents=True)
+    held = os.open(out / first, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    process = start("sweep", path, "--out", out)
+    wait_for((out / second / "result.json").exists)
+    time.sleep(parallel.AGAIN_SECONDS)
+    assert list((out / first).iterdir()) == []
+    assert main(["status", str(out)]) == 0
+    assert "1 done, 1 waiting" in capsys.readouterr().out
+    os.close(held)
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    assert (out / first / "result.json").exists()
+
+
+def test_a_folder_that_vanishes_for_a_while_costs_nothing(tmp_path, write):
+    path, out, away = write(SPEC), tmp_path / "out", tmp_path / "away"
+    process = start("sweep", path, "--out", out)
+    wait_for(lambda: len(metrics(out)) == 2 and all(metrics(out).values()))
+    out.rename(away)
+    assert len(list(away.glob("*/result.json"))) < 2
+    time.sleep(2)
+    assert not out.exists()
+    away.rename(out)
+    said, _ = process.communicate(timeout=240)
+    assert process.returncode == 0, said
+    assert len(list(out.glob("*/result.json"))) == 2
+
+
+def test_a_dry_run_lists_the_runs_and_trains_nothing(tmp_path, write, capsys):
+    assert main(["sweep", write(SPEC), "--out", str(tmp_path / "out"), "--dry-run"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert re.search(r"Chain-8-uniform-s1.* about \d+:\d\d:\d\d, \d+ MB of memory", lines[1])
+    assert not (tmp_path / "out").exists()
+
+
+def test_status_and_plot_of_nothing_say_so(tmp_path, capsys):
+    assert main(["status", str(tmp_path / "none")]) == 2
+    assert "There is no folder" in capsys.readouterr().err
+    assert main(["plot", str(tmp_path)]) == 2
+    assert "There are no runs" in capsys.readouterr().err
+    (tmp_path / "sweep.json").write_text(json.dumps({"runs": {"Tree-4-su-s0-x": "su"}}))
+    assert main(["plot", str(tmp_path)]) == 2
+    assert "None of the runs has a return" in capsys.readouterr().err

@@ -1,0 +1,101 @@
+"""Storage by URL, with a folder behind it that can be taken away."""
+
+import threading
+import time
+
+import jax
+import numpy as np
+import pytest
+
+import surveyor as sv
+from surveyor.errors import HeldError
+from surveyor.training import api, storage, work
+
+CONFIG = api.configure("uniform", "Tree-4", episodes=200)
+
+
+def ignore(record, now):
+    pass
+
+
+def test_a_run_in_remote_storage_is_the_same_run(tmp_path):
+    here, there = storage.at(tmp_path / "here"), storage.at(f"file://{tmp_path}/there")
+    here.prepare()
+    there.prepare()
+    first, second = (work.carry_out(CONFIG, where, ignore) for where in (here, there))
+    assert first["finished"]
+    assert second["finished"]
+    assert second["path"] == f"file://{tmp_path}/there/{CONFIG.name}"
+    one, other = (tmp_path / place / CONFIG.name for place in ("here", "there"))
+    assert (one / "metrics.jsonl").read_bytes() == (other / "metrics.jsonl").read_bytes()
+    states = [sv.load(path).loop for path in (one, other)]
+    assert all(map(np.array_equal, *map(jax.tree.leaves, states)))
+    assert not (tmp_path / "there" / CONFIG.name / "lease.json").exists()
+    again = work.carry_out(CONFIG, there, ignore)
+    assert again == {**second, "finished": True}
+    assert there.outcome(CONFIG) == {key: second[key] for key in second if key != "finished"}
+
+
+def test_a_stopped_run_goes_on_elsewhere_from_what_was_copied_out(tmp_path):
+    url = f"file://{tmp_path}/there"
+    stopped = work.carry_out(CONFIG, storage.at(url), ignore, stop=lambda: True)
+    assert not stopped["finished"]
+    seen = []
+    done = work.carry_out(CONFIG, storage.at(url), lambda record, now: seen.append(now["episodes"]))
+    assert done["finished"]
+    whole = work.carry_out(CONFIG, _made(tmp_path / "here"), ignore)
+    one, other = (tmp_path / place / CONFIG.name / "metrics.jsonl" for place in ("here", "there"))
+    assert one.read_bytes() == other.read_bytes()
+    assert whole["episodes"] == done["episodes"]
+
+
+def _made(path):
+    where = storage.at(path)
+    where.prepare()
+    return where
+
+
+@pytest.mark.parametrize("kind", ["folder", "url"])
+def test_no_two_train_the_same_run(tmp_path, kind):
+    out = tmp_path if kind == "folder" else f"file://{tmp_path}"
+    one, other = storage.at(out), storage.at(out)
+    with one.claimed("run"):
+        assert other.is_held("run")
+        with pytest.raises(HeldError), other.claimed("run"):
+            pass
+    assert not other.is_held("run")
+    with other.claimed("run"):
+        pass
+
+
+def test_a_lease_ends_when_nobody_renews_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, "LEASE_SECONDS", 0.2)
+    dead, alive = storage.Remote(f"file://{tmp_path}"), storage.Remote(f"file://{tmp_path}")
+    dead._renew("run", first=True)
+    with pytest.raises(HeldError), alive.claimed("run"):
+        pass
+    time.sleep(0.25)
+    with alive.claimed("run"):
+        time.sleep(0.4)  # longer than a lease: it is renewed
+        assert dead.is_held("run")
+
+
+def test_storage_that_is_gone_for_a_while_is_waited_for(tmp_path):
+    where = storage.Remote(f"file://{tmp_path}/there", patience=20.0)
+    where.prepare()
+    blocked = tmp_path / "there" / "blocked"
+    blocked.write_text("")  # a file where a folder must be: nothing can be written below it
+    timer = threading.Timer(0.7, blocked.unlink)
+    timer.start()
+    where.write("blocked/x.json", "{}")
+    assert (tmp_path / "there" / "blocked" / "x.json").read_text() == "{}"
+    blocked = tmp_path / "there" / "for-good"
+    blocked.write_text("")
+    where.patience = 0.6
+    with pytest.raises(sv.SurveyorError, match="has not answered for"):
+        where.write("for-good/x.json", "{}")
+
+
+def test_a_url_of_an_unknown_kind_is_refused():
+    with pytest.raises(sv.SurveyorError, match="no storage that can be used here"):
+        storage.at("nowhere://bucket")
