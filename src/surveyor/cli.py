@@ -26,6 +26,7 @@ from surveyor.training.evaluate import evaluate as evaluate_run
 from surveyor.training.folder import Record, RunFolder
 from surveyor.training.progress import Reporter, summary
 from surveyor.training.run import Run
+from surveyor.training.work import Wishes
 
 USAGE = """\
 surveyor: deep exploration for reinforcement learning
@@ -93,7 +94,8 @@ def train(argv: list[str]) -> int:
     sinks = loggers.check(tensorboard=options.tensorboard, wandb=options.wandb)
     names = [f"{config.env} seed {config.seed}" for config in configs]
     with Reporter(names, configs[0].budget, unit=_unit(configs[0])) as reporter:
-        results = parallel.train_all(configs, options.out, reporter, again=True, sinks=sinks)
+        wishes = Wishes(again=True, sinks=sinks)
+        results = parallel.train_all(configs, options.out, reporter, wishes)
     begun = [result for result in results if result and "failure" not in result]
     failures = [result["failure"] for result in results if result and "failure" in result]
     code = _conclude(options.env, options.agent, begun, as_json=options.json)

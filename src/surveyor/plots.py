@@ -141,6 +141,26 @@ def figure3(
     return save(figure, path)
 
 
+def figure4(differences: dict[str, dict[str, float]], clip: float, path: Path) -> Path:
+    """By how much SU is ahead (blue) or behind (red) of each other algorithm, on every game."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 2.4 * len(differences) + 1.2), layout="constrained")
+    panels = figure.subplots(len(differences), 1, squeeze=False)[:, 0]
+    for axes, (label, gaps) in zip(panels, differences.items(), strict=True):
+        ordered = sorted(gaps.items(), key=lambda pair: -pair[1])
+        names = [game.replace("_", " ") for game, _ in ordered]
+        heights = np.clip([gap for _, gap in ordered], -clip, clip)
+        axes.bar(names, heights, color=[BLUE if height > 0 else RED for height in heights])
+        axes.axhline(0, color=GREY, lw=0.8)
+        axes.set_ylim(-clip, clip)
+        axes.set_ylabel(f"SU −\n{label}", fontsize=9)
+        axes.tick_params(axis="x", labelrotation=90, labelsize=7)
+        axes.margins(x=0.005)
+        axes.spines[["top", "right"]].set_visible(False)
+    return save(figure, path)
+
+
 def propositions(checks: list["Check"], path: Path) -> Path:
     """Every prediction as a point: measured against predicted, with intervals."""
     from matplotlib.figure import Figure

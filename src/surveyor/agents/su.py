@@ -99,6 +99,7 @@ class SU(SUOptions):
         features and a variance of rewards as on the chain, so that it is long before all is known;
         ŵ learns from rewards alone."""
         ours = {"theta": 10.0, "beta": 1.0, "zeta": 1.0, "random_features": 48}
+        ours |= {"learning_rate": 5e-4}
         ours |= {"policy": "optimistic", "q_trains_w": False, "q_target": "double"}
         return cls(**{**CLASSIC, **DEEP, **ours})
 

@@ -21,6 +21,9 @@ surveyor paper: reproduce the paper, one result at a time
   surveyor paper propositions      what the theory predicts, and what is measured
   surveyor paper table             the hyperparameters of tables 2 and 3
   surveyor paper gridsearch tree   the paper's own hyperparameter search (or: chain)
+  surveyor paper table1            the Atari table, from published scores or from your own runs
+  surveyor paper fig4              SU beside the others on each game, from the same
+  surveyor paper atari             train and test on Atari by the paper's protocol, for both
 
 Each writes data, a text table and a picture. --quick takes minutes. A command that was stopped
 goes on where it was when it is given again, and a finished run is never repeated."""
@@ -58,6 +61,55 @@ class GridSearch(Options):
     """Which of the table's columns to search."""
     source: Literal["ours", "text", "released"] = "ours"
     """Whose SU: this library's preset, the paper's text, or its released code."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AtariTable:
+    """Table 1 or figure 4: percentiles, superhuman games, SU's lead game by game."""
+
+    runs: str | None = None
+    """From the tested Atari runs in this folder (or URL), which `surveyor paper atari` makes. By
+    default from the scores that the paper publishes."""
+    score: Literal["best", "last", "mean"] = "best"
+    """Of each run: its best test (as in the paper, and optimistic), its last, or the mean."""
+    human: Literal["paper", "30min"] = "paper"
+    """Human and random scores of 5-minute episodes, as in the paper, or of 30-minute episodes."""
+    out: Path = Path("paper")
+    """Where the results go."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Atari:
+    """Train on Atari, test by the paper's protocol during training, and fill table 1 and figure 4.
+    The whole of it, 49 games with 3 seeds and 200 million frames, is for a cluster."""
+
+    games: list[str] = dataclasses.field(default_factory=lambda: ["all"])
+    """Which games, such as pong freeway; all is the paper's 49."""
+    agents: list[str] = dataclasses.field(default_factory=lambda: ["su"])
+    """Which agents: su, and dqn, bootdqn, ube or bdqn beside it."""
+    seeds: int = 3
+    """Seeds for each game."""
+    frames: int = 200_000_000
+    """Frames of training for each run; an action is held for four."""
+    tests: int = 50
+    """How often a run is tested during training, the last time at its end."""
+    episodes: int = 100
+    """Greedy episodes in a test, from no-op starts, of 30 minutes at the most."""
+    human: Literal["paper", "30min"] = "paper"
+    """Human and random scores of 5-minute episodes, as in the paper, or of 30-minute episodes."""
+    out: Path = Path("paper")
+    """Where the tables go."""
+    runs: str = "paper/runs"
+    """Where the runs go: a folder (with ray, one that all nodes share), or with ray any fsspec
+    URL."""
+    engine: Literal["local", "ray"] = "local"
+    """local: one run per core of this machine. ray: tasks of a Ray cluster."""
+    address: str | None = None
+    """The Ray cluster's, such as 10.0.0.1:6379. By default one is started on this machine."""
+    cpus: float = 1.0
+    """With ray: processors for each run."""
+    gpus: float = 0.0
+    """With ray: accelerators for each run; a fraction lets runs share one."""
 
 
 def paper(argv: list[str]) -> int:
@@ -123,6 +175,45 @@ def _gridsearch(argv: list[str]) -> None:
     )
 
 
+def _table1(argv: list[str]) -> None:
+    from surveyor.experiments import atari, atari_table
+
+    options = _parse("table1", AtariTable, argv)
+    own = None if options.runs is None else atari.collect(options.runs, options.score)
+    atari_table.show_table1(options.out, options.human, own)
+
+
+def _fig4(argv: list[str]) -> None:
+    from surveyor.experiments import atari, atari_table
+
+    options = _parse("fig4", AtariTable, argv)
+    own = None if options.runs is None else atari.collect(options.runs, options.score)
+    atari_table.show_fig4(options.out, options.human, own)
+
+
+def _atari(argv: list[str]) -> None:
+    from surveyor.envs.atari import scores
+    from surveyor.experiments import atari
+    from surveyor.sweeps.command import Engine
+    from surveyor.training.examine import Exams
+
+    options = _parse("atari", Atari, argv)
+    for name in ("seeds", "frames", "tests", "episodes"):
+        if getattr(options, name) < 1:
+            raise SurveyorError(f"{name} must be at least 1, not {getattr(options, name)}.")
+    games = list(scores()) if options.games == ["all"] else options.games
+    tests = Exams(options.tests, options.episodes)
+    experiment = atari.Experiment(games, options.agents, options.seeds, options.frames, tests)
+    engine = Engine(
+        engine=options.engine,
+        address=options.address,
+        out=options.runs,
+        cpus=options.cpus,
+        gpus=options.gpus,
+    )
+    atari.run(experiment, options.out, engine, options.human)
+
+
 def _parse(command, kind, argv):
     return parse(kind, argv, f"surveyor paper {command}")
 
@@ -133,4 +224,7 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "propositions": _propositions,
     "table": _table,
     "gridsearch": _gridsearch,
+    "table1": _table1,
+    "fig4": _fig4,
+    "atari": _atari,
 }

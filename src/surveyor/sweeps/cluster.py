@@ -20,6 +20,7 @@ from surveyor.training import storage, work
 from surveyor.training.config import Config
 from surveyor.training.folder import Record, RunFolder
 from surveyor.training.parallel import AGAIN_SECONDS, RETRIES, Watcher
+from surveyor.training.work import Wishes
 
 ANSWER_SECONDS = 30.0
 """How long a cluster may take to answer."""
@@ -39,6 +40,7 @@ def train_all(
     configs: list[Config],
     out: str,
     watcher: Watcher,
+    wishes: Wishes = work.NONE,
     *,
     address: str | None = None,
     needs: list[Needs] | None = None,
@@ -58,7 +60,7 @@ def train_all(
                 num_gpus=need.gpus,
                 memory=need.memory or None,
                 max_retries=RETRIES + 2,
-            ).remote(json.dumps(config.to_json()), str(out)): number
+            ).remote(json.dumps(config.to_json()), str(out), wishes): number
             for number, (config, need) in enumerate(zip(configs, needs, strict=True))
         }
         return _gather(ray, waiting, configs, out, watcher)
@@ -110,13 +112,13 @@ def _look(
                 watcher.update(number, last, now)
 
 
-def _run(content: str, out: str) -> Record:
+def _run(content: str, out: str, wishes: Wishes) -> Record:
     """A task: one run, from its checkpoint if it has one; waits while someone else has it."""
     config = Config.from_json(json.loads(content))
     where, tries, gone = storage.at(out), 0, None
     while True:
         try:
-            return work.carry_out(config, where, lambda record, now: None)
+            return work.carry_out(config, where, lambda record, now: None, wishes=wishes)
         except HeldError:
             time.sleep(AGAIN_SECONDS)
         except SurveyorError as error:

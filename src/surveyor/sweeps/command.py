@@ -14,21 +14,19 @@ from surveyor.options import parse
 from surveyor.sweeps import spec, status
 from surveyor.sweeps.estimate import Estimate, estimate, in_bytes
 from surveyor.sweeps.spec import Planned
-from surveyor.training import parallel, storage
+from surveyor.training import parallel, storage, work
 from surveyor.training.config import Config
 from surveyor.training.folder import Record
 from surveyor.training.progress import Overview, clock
+from surveyor.training.work import Wishes
 
 Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 
 
-@dataclasses.dataclass(frozen=True)
-class Sweep:
-    """Train every run of a specification. Given again it skips what is finished and goes on with
-    what is not, so it can be stopped and started at will."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Engine:
+    """Where runs are trained."""
 
-    spec: Positional[Path]
-    """The specification, a TOML file; experiments/ has the paper's own."""
     engine: Literal["local", "ray"] = "local"
     """local: one run per core of this machine. ray: tasks of a Ray cluster (pip install
     "surveyor[ray]")."""
@@ -42,6 +40,15 @@ class Sweep:
     """With ray: processors for each run."""
     gpus: float = 0.0
     """With ray: accelerators for each run; a fraction lets runs share one."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sweep(Engine):
+    """Train every run of a specification. Given again it skips what is finished and goes on with
+    what is not, so it can be stopped and started at will."""
+
+    spec: Positional[Path]
+    """The specification, a TOML file; experiments/ has the paper's own."""
     dry_run: Flag = False
     """List the runs with an estimate of time, memory and disk, and train nothing."""
 
@@ -84,7 +91,9 @@ def sweep(argv: list[str]) -> int:
     return 0
 
 
-def train(planned: list[Planned], options: Sweep) -> list[Record | None]:
+def train(
+    planned: list[Planned], options: Engine, wishes: Wishes = work.NONE
+) -> list[Record | None]:
     """Train what has not ended yet; returns the result of every run."""
     where = storage.at(options.out)
     where.prepare()
@@ -95,21 +104,25 @@ def train(planned: list[Planned], options: Sweep) -> list[Record | None]:
     if waiting:
         left = [configs[number] for number in waiting]
         with Overview(left, len(configs) - len(left)) as overview:
-            new = _train(left, options, overview)
+            new = _train(left, options, overview, wishes)
         for number, result in zip(waiting, new, strict=True):
             results[number] = result
     return results
 
 
-def _train(configs: list[Config], options: Sweep, overview: Overview) -> list[Record | None]:
+def _train(
+    configs: list[Config], options: Engine, overview: Overview, wishes: Wishes
+) -> list[Record | None]:
     if options.engine == "local":
-        return parallel.train_all(configs, options.out, overview, alone=False)
+        return parallel.train_all(configs, options.out, overview, wishes, alone=False)
     from surveyor.sweeps import cluster
 
     needs = [
         cluster.Needs(options.cpus, options.gpus, found.memory) for found in map(estimate, configs)
     ]
-    return cluster.train_all(configs, options.out, overview, address=options.address, needs=needs)
+    return cluster.train_all(
+        configs, options.out, overview, wishes, address=options.address, needs=needs
+    )
 
 
 def _ended(where: storage.Storage, config: Config) -> Record | None:

@@ -6,6 +6,7 @@
   checkpoint/state.npz   everything that changes, replaced in one step
   result.json            only when the run has ended
   failure.json           only when it could not go on: why
+  tests.json             only where greedy episodes were asked for during training
 """
 
 import contextlib
@@ -47,6 +48,7 @@ class RunFolder:
         self._checkpoint = self.path / "checkpoint" / "state.npz"
         self._result = self.path / "result.json"
         self._failure = self.path / "failure.json"
+        self._tests = self.path / "tests.json"
 
     @classmethod
     def create(cls, path: Path, config: Config) -> "RunFolder":
@@ -54,8 +56,9 @@ class RunFolder:
         folder = cls(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            for old in (folder._result, folder._failure, folder._checkpoint, folder._metrics):
-                old.unlink(missing_ok=True)
+            old = (folder._result, folder._failure, folder._tests, folder._checkpoint)
+            for file in (*old, folder._metrics):
+                file.unlink(missing_ok=True)
             checkpoint.write_atomically(folder._config, _pretty(config.to_json()))
         except OSError as error:
             raise SurveyorError(
@@ -202,6 +205,14 @@ class RunFolder:
     def failure(self) -> str | None:
         """Why it could not go on, if so."""
         return (_read(self._failure) or {}).get("reason")
+
+    def tests(self) -> list[Record]:
+        """What greedy episodes during training came to."""
+        return (_read(self._tests) or {}).get("tests", [])
+
+    def write_tests(self, tests: list[Record]) -> None:
+        """Write all of them."""
+        checkpoint.write_atomically(self._tests, _pretty({"tests": tests}))
 
     def _lines(self) -> list[bytes]:
         return self._metrics.read_bytes().splitlines() if self._metrics.exists() else []

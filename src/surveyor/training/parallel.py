@@ -23,8 +23,8 @@ from surveyor.errors import SurveyorError
 from surveyor.training import storage, work
 from surveyor.training.config import Config
 from surveyor.training.folder import Record
-from surveyor.training.loggers import Sinks
 from surveyor.training.storage import Storage
+from surveyor.training.work import Wishes
 
 RETRIES = 2
 """How often a run is tried again after its process died or it raised what is no user's mistake."""
@@ -48,10 +48,9 @@ def train_all(
     configs: list[Config],
     out: str | Path,
     watcher: Watcher,
+    wishes: Wishes = work.NONE,
     *,
-    again: bool = False,
     alone: bool = True,
-    sinks: Sinks | None = None,
 ) -> list[Record | None]:
     """Train every configuration and return the results in the same order.
 
@@ -59,16 +58,16 @@ def train_all(
     folder as well. Runs of the same agent on the same environment are given to the same process,
     which compiles their program once. Ctrl-C stops all of them with everything saved; the result
     of a run that had not begun by then is None. What has ended before is taken as it is, unless
-    it is to be trained `again`. A single run is trained in this process, where it may be `alone`.
+    wishes have it trained again. A single run is trained in this process, where it may be `alone`.
     """
     where = storage.at(out)
     where.prepare()
     if len(configs) == 1 and alone:
         report = functools.partial(watcher.update, 0)
-        result = work.carry_out(configs[0], where, report, again=again, sinks=sinks)
+        result = work.carry_out(configs[0], where, report, wishes=wishes)
         watcher.end(0, result)
         return [result]
-    pool = _Pool(configs, where, watcher, functools.partial(work.serve, out, again, sinks))
+    pool = _Pool(configs, where, watcher, functools.partial(work.serve, out, wishes))
     return pool.run()
 
 

@@ -33,7 +33,7 @@ PUBLISH_SHARE = 0.05
 PATIENCE = 600.0
 """How many seconds storage may be gone before a run gives up."""
 
-SMALL = ("config.json", "metrics.jsonl", "result.json", "failure.json")
+SMALL = ("config.json", "metrics.jsonl", "tests.json", "result.json", "failure.json")
 CHECKPOINT = "checkpoint/state.npz"
 
 
@@ -294,9 +294,6 @@ class _Copies:
                 self._storage.upload(self._folder / file, f"{self._name}/{file}")
                 self._copied[file] = stamp
 
-    def _stamp(self, file: str) -> tuple[int, int] | None:
+    def _stamp(self, file: str) -> int | None:
         path = self._folder / file
-        if not path.exists():
-            return None
-        found = path.stat()
-        return found.st_mtime_ns, found.st_size
+        return path.stat().st_mtime_ns if path.exists() else None

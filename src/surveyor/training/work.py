@@ -8,16 +8,30 @@ from collections.abc import Callable
 from multiprocessing import connection
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
 from surveyor.errors import HeldError, SurveyorError
 from surveyor.training import api, loggers, storage
 from surveyor.training.config import Config
+from surveyor.training.examine import Examiner, Exams
 from surveyor.training.folder import Record
 from surveyor.training.loggers import Sinks
 from surveyor.training.storage import Storage
+
+
+class Wishes(NamedTuple):
+    """What is asked of runs beside training them."""
+
+    again: bool = False
+    """Whether to train again what has ended."""
+    sinks: Sinks | None = None
+    tests: Exams | None = None
+    """Greedy episodes during training."""
+
+
+NONE = Wishes()
 
 
 def carry_out(
@@ -25,20 +39,21 @@ def carry_out(
     where: Storage,
     progress: Callable[[Record, Record], None],
     stop: Callable[[], bool] | None = None,
-    *,
-    again: bool = False,
-    sinks: Sinks | None = None,
+    wishes: Wishes = NONE,
 ) -> Record:
     """Train one run that nobody else is training, from its checkpoint if it has one."""
     with where.claimed(config.name) as claim:
-        ended = None if again else api.outcome(config, claim.root)
+        ended = None if wishes.again else api.outcome(config, claim.root)
         if ended is not None:
             return {**ended, "finished": True, "path": claim.place}
         run = api.begin(config, claim.root)
-        with loggers.opened(run, sinks) as log:
+        examine = Examiner(run, wishes.tests)
+        examine()  # it may have been killed before its last test
+        with loggers.opened(run, wishes.sinks) as log:
 
             def report(run):
                 log(run)
+                examine()
                 claim.publish()
                 progress(run.latest, run.result)
 
@@ -53,8 +68,7 @@ def program_of(config: Config) -> tuple[Any, ...]:
 
 def serve(
     out: str | Path,
-    again: bool,
-    sinks: Sinks | None,
+    wishes: Wishes,
     pipe: connection.Connection,
     stop: Event,
     cores: set[int],
@@ -73,7 +87,7 @@ def serve(
             if program not in (None, program_of(config)):
                 jax.clear_caches()  # or memory grows with every program
             program = program_of(config)
-            pipe.send(_attempt(number, config, where, pipe, stop, again, sinks))
+            pipe.send(_attempt(number, config, where, pipe, stop, wishes))
 
 
 def _attempt(
@@ -82,8 +96,7 @@ def _attempt(
     where: Storage,
     pipe: connection.Connection,
     stop: Event,
-    again: bool,
-    sinks: Sinks | None,
+    wishes: Wishes,
 ) -> tuple[Any, ...]:
     """Train a run, and say what became of it."""
 
@@ -91,7 +104,7 @@ def _attempt(
         pipe.send(("update", number, record, now))
 
     try:
-        result = carry_out(config, where, report, stop.is_set, again=again, sinks=sinks)
+        result = carry_out(config, where, report, stop.is_set, wishes)
         return "ended", number, result
     except HeldError:
         return "held", number

@@ -1,0 +1,109 @@
+"""The paper's Atari experiment: train, test by its protocol, fill table 1 and figure 4."""
+
+import dataclasses
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from surveyor.envs import atari
+from surveyor.errors import SurveyorError, unknown
+from surveyor.experiments.atari_table import PUBLISHED, Column, show_fig4, show_table1
+from surveyor.experiments.studies import StoppedError, table, write
+from surveyor.sweeps import spec
+from surveyor.sweeps.command import Engine, train
+from surveyor.sweeps.spec import Planned
+from surveyor.training import problems, storage
+from surveyor.training.examine import Exams
+from surveyor.training.folder import RunFolder
+from surveyor.training.work import Wishes
+
+Score = Literal["best", "last", "mean"]
+SCORES: tuple[Score, ...] = ("best", "last", "mean")
+"""Of the tests during training: the best one, as in the paper (and optimistic, since it is chosen
+by the score that is reported); the last one; the mean of all."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """Which runs, and how they are tested."""
+
+    games: list[str]
+    agents: list[str]
+    seeds: int
+    frames: int
+    tests: Exams
+
+    def planned(self) -> list[Planned]:
+        """The runs."""
+        known = sorted(atari.scores())
+        for game in self.games:
+            if atari.reference(game) is None:
+                raise unknown("game of the paper", game, known)
+        content = {
+            "envs": [f"ALE/{game}" for game in self.games],
+            "seeds": self.seeds,
+            "frames": self.frames,
+            "agents": [{"agent": agent} for agent in self.agents],
+        }
+        return spec.plan(content, "surveyor paper atari")
+
+
+def run(experiment: Experiment, out: Path, engine: Engine, human: atari.Table) -> None:
+    """Train and test what has not been, then write atari, table1 and fig4."""
+    results = train(experiment.planned(), engine, Wishes(tests=experiment.tests))
+    if not all(result and result["finished"] for result in results):
+        failures = [result["failure"] for result in results if result and "failure" in result]
+        raise SurveyorError(failures[0]) if failures else StoppedError
+    show(engine.out, out, human)
+
+
+def show(runs: str, out: Path, human: atari.Table, score: Score = "best") -> None:
+    """The tables from runs that have been tested, finished or not."""
+    columns = {kind: collect(runs, kind) for kind in SCORES}
+    rows = []
+    for name, column in columns[score].items():
+        for game in sorted(column.scores):
+            cells = []
+            for kind in SCORES:
+                values = columns[kind][name].scores[game]
+                normal = [atari.human_normalised(game, value, human) or 0.0 for value in values]
+                cells.append(f"{np.mean(values):.5g} ({np.mean(normal):.3f})")
+            rows.append([game, column.label, len(column.scores[game]), *cells])
+    header = ["game", "algorithm", "seeds", "best test", "last test", "mean of tests"]
+    lines = ["# Atari: raw scores (human-normalised)", "", *table(header, rows)]
+    data = {
+        kind: {name: column.scores for name, column in columns[kind].items()} for kind in SCORES
+    }
+    write(out, "atari", data, lines)
+    show_table1(out, human, columns[score])
+    if "su" in columns[score]:
+        show_fig4(out, human, columns[score])
+
+
+def collect(runs: str, score: Score) -> dict[str, Column]:
+    """One column for each agent, from the tests of the runs in a folder."""
+    found: dict[str, dict[str, list[float]]] = {}
+    with storage.at(runs).looked_at() as folder:
+        for path in sorted(folder.glob("ALE-*/tests.json")):
+            tests = [record["mean_return"] for record in RunFolder(path.parent).tests()]
+            config = RunFolder(path.parent).config()
+            agent = config.to_json()["agent"]
+            game = spelt(problems.game(config.env))
+            if tests and game is not None:
+                by_game = found.setdefault(agent, {})
+                by_game.setdefault(game, []).append(pick(tests, score))
+    if not found:
+        raise SurveyorError(f"There are no tested Atari runs in '{runs}'.")
+    return {name: Column(PUBLISHED.get(name, name), by_game) for name, by_game in found.items()}
+
+
+def pick(tests: list[float], score: Score) -> float:
+    """One number for a run."""
+    return {"best": max(tests), "last": tests[-1], "mean": float(np.mean(tests))}[score]
+
+
+def spelt(game: str) -> str | None:
+    """A game's name as the table of scores has it."""
+    plain = game.replace("_", "").lower()
+    return next((name for name in atari.scores() if name.replace("_", "") == plain), None)
