@@ -2,7 +2,7 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,6 +24,11 @@ SCORES: tuple[Score, ...] = ("best", "last", "mean")
 by the score that is reported); the last one; the mean of all."""
 
 
+QUICK = {"seeds": 2, "frames": 24_000, "tests": 2, "episodes": 1}
+QUICK_AGENT = {"warmup": 1_000, "replay_capacity": 10_000}
+"""What `--quick` asks for."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Experiment:
     """Which runs, and how they are tested."""
@@ -33,6 +38,8 @@ class Experiment:
     seeds: int
     frames: int
     tests: Exams
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Hyperparameters that are not those of the presets."""
 
     def planned(self) -> list[Planned]:
         """The runs."""
@@ -44,7 +51,7 @@ class Experiment:
             "envs": [f"ALE/{game}" for game in self.games],
             "seeds": self.seeds,
             "frames": self.frames,
-            "agents": [{"agent": agent} for agent in self.agents],
+            "agents": [{"agent": agent, "set": self.settings} for agent in self.agents],
         }
         return spec.plan(content, "surveyor paper atari")
 

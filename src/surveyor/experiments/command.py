@@ -83,6 +83,9 @@ class Atari:
     """Train on Atari, test by the paper's protocol during training, and fill table 1 and figure 4.
     The whole of it, 49 games with 3 seeds and 200 million frames, is for a cluster."""
 
+    quick: Flag = False
+    """Two games, two seeds and thousands of frames, with as short a random start: shows in minutes
+    that all of it works, and nothing about the agents."""
     games: list[str] = dataclasses.field(default_factory=lambda: ["all"])
     """Which games, such as pong freeway; all is the paper's 49."""
     agents: list[str] = dataclasses.field(default_factory=lambda: ["su"])
@@ -198,12 +201,18 @@ def _atari(argv: list[str]) -> None:
     from surveyor.training.examine import Exams
 
     options = _parse("atari", Atari, argv)
+    settings = {}
+    if options.quick:
+        options = dataclasses.replace(options, **atari.QUICK, games=["pong", "freeway"])
+        settings = atari.QUICK_AGENT
     for name in ("seeds", "frames", "tests", "episodes"):
         if getattr(options, name) < 1:
             raise SurveyorError(f"{name} must be at least 1, not {getattr(options, name)}.")
     games = list(scores()) if options.games == ["all"] else options.games
     tests = Exams(options.tests, options.episodes)
-    experiment = atari.Experiment(games, options.agents, options.seeds, options.frames, tests)
+    experiment = atari.Experiment(
+        games, options.agents, options.seeds, options.frames, tests, settings
+    )
     engine = Engine(
         engine=options.engine,
         address=options.address,

@@ -12,7 +12,7 @@ from tyro.conf import Positional
 from surveyor import plots
 from surveyor.options import parse
 from surveyor.sweeps import spec, status
-from surveyor.sweeps.estimate import Estimate, estimate, in_bytes
+from surveyor.sweeps.estimate import estimates, in_bytes
 from surveyor.sweeps.spec import Planned
 from surveyor.training import parallel, storage, work
 from surveyor.training.config import Config
@@ -118,7 +118,7 @@ def _train(
     from surveyor.sweeps import cluster
 
     needs = [
-        cluster.Needs(options.cpus, options.gpus, found.memory) for found in map(estimate, configs)
+        cluster.Needs(options.cpus, options.gpus, found.memory) for found in estimates(configs)
     ]
     return cluster.train_all(
         configs, options.out, overview, wishes, address=options.address, needs=needs
@@ -162,18 +162,14 @@ def plot(argv: list[str]) -> int:
 
 def _forecast(planned: list[Planned]) -> list[str]:
     """A line for each run, and all of them together."""
-    known: dict[tuple[object, ...], Estimate] = {}
-    lines, total = [], 0.0
+    every = estimates([run.config for run in planned])
     width = max(len(run.config.name) for run in planned)
-    for run in planned:
-        config = run.config
-        kind = (config.agent, config.env, config.budget)
-        if kind not in known:
-            known[kind] = estimate(config)
-        found = known[kind]
-        total += found.seconds
+    lines = []
+    for run, found in zip(planned, every, strict=True):
         needs = f"{in_bytes(found.memory)} of memory, {in_bytes(found.disk)} of disk"
-        lines.append(f"{config.name:{width}}  about {clock(found.seconds)}, {needs}  {run.label}")
-    disk = sum(known[r.config.agent, r.config.env, r.config.budget].disk for r in planned)
+        lines.append(
+            f"{run.config.name:{width}}  about {clock(found.seconds)}, {needs}  {run.label}"
+        )
+    total, disk = sum(found.seconds for found in every), sum(found.disk for found in every)
     said = f"{len(planned)} runs, about {clock(total)} of one core, {in_bytes(disk)} of disk."
     return [*lines, said]

@@ -1,6 +1,8 @@
 """What a run will take: time, memory and disk, before it is begun."""
 
 import dataclasses
+import math
+from typing import Any
 
 import jax
 import numpy as np
@@ -29,11 +31,32 @@ class Estimate:
     """Bytes of its folder while a checkpoint is replaced."""
 
 
+def estimates(configs: list[Config]) -> list[Estimate]:
+    """Of every run; Atari games are as large as each other."""
+    known: dict[tuple[Any, ...], Estimate] = {}
+    found = []
+    for config in configs:
+        family = problems.family(config.env)
+        kind = (config.agent, "ALE" if family == "ALE" else config.env, config.budget)
+        if kind not in known:
+            known[kind] = estimate(config)
+        found.append(known[kind])
+    return found
+
+
 def estimate(config: Config) -> Estimate:
     """Time by the speeds above; memory and disk by the arrays that a checkpoint holds."""
-    arrays = jax.tree.leaves(Run(config, None, []).runner.frozen_shape())
-    size = sum(int(np.prod(leaf.shape)) * np.dtype(leaf.dtype).itemsize for leaf in arrays)
-    return Estimate(_seconds(config), PROCESS_BYTES + 2 * size, 2 * size + 1_000_000)
+    leaves = jax.tree.leaves(Run(config, None, []).runner.frozen_shape())
+    size = sum(_size(leaf, config.budget) for leaf in leaves)
+    return Estimate(_seconds(config), PROCESS_BYTES + size, 2 * size + 1_000_000)
+
+
+def _size(leaf: Any, budget: int) -> int:
+    """Bytes of an array; of NumPy's, which are a replay, those that the run will come to fill."""
+    rows = leaf.shape[:1]
+    if isinstance(leaf, np.ndarray):
+        rows = tuple(min(row, budget) for row in rows)
+    return math.prod((*rows, *leaf.shape[1:])) * np.dtype(leaf.dtype).itemsize
 
 
 def _seconds(config: Config) -> float:

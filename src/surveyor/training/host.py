@@ -84,8 +84,10 @@ class HostRunner(StepRunner):
 
     def frozen_shape(self) -> PyTree:
         """As `freeze` gives it; the replay's arrays may be shorter."""
-        loop = self._blank(np.zeros((self.envs.count, *self.spec.shape), self.spec.dtype))
-        return loop.learning, loop.ring, loop.obs
+        obs = np.zeros((self.envs.count, *self.spec.shape), self.spec.dtype)
+        key = compiled.run_keys(self.config.seed)[0]
+        learning = jax.eval_shape(partial(steps.start, self.config.agent, self.spec), key)
+        return learning, self._ring(), obs
 
     def read(self, observation: np.ndarray) -> np.ndarray:
         return self.envs.read(observation)
@@ -120,10 +122,13 @@ class HostRunner(StepRunner):
         key = compiled.run_keys(self.config.seed)[0]
         # Compiled, so that every array is a buffer of its own: all are donated.
         learning = jax.jit(partial(steps.start, agent, spec))(key)
-        ring = Ring.create(
-            spec, agent.replay_capacity, self.envs.count, priority=agent.priority > 0, host=True
+        return HostLoop(learning, self._ring(), obs)
+
+    def _ring(self) -> Ring:
+        agent, count = self.config.agent, self.envs.count
+        return Ring.create(
+            self.spec, agent.replay_capacity, count, priority=agent.priority > 0, host=True
         )
-        return HostLoop(learning, ring, obs)
 
     def _round(
         self, verbs: "Verbs", rhythm: Rhythm, loop: HostLoop, count: "Count"
