@@ -59,7 +59,7 @@ def assert_positive_definite(posterior):
     log_beta=st.integers(-4, 4),
     spread=st.sampled_from([1e-3, 1e-1, 1.0]),
     zeta=st.sampled_from([1.0, 0.999, 0.9]),
-    batches=st.lists(st.sampled_from([1, 2, 13, 40]), min_size=1, max_size=6),
+    batches=st.lists(st.sampled_from([1, 13, 40]), min_size=1, max_size=6),
 )
 def test_agrees_with_float64(seed, d, ratio, log_beta, spread, zeta, batches):
     rng = np.random.default_rng(seed)

@@ -5,14 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
 
 import surveyor as sv
 from surveyor.cli import main
 from surveyor.sweeps import cluster
+from tests.sweeps.common import metrics, processes, wait_for
 
 ray = pytest.importorskip("ray")
 
@@ -40,30 +39,11 @@ def nodes(tmp_path, monkeypatch):
     yield together
     together.shutdown()
     assert list(home.iterdir()) == []
-    assert not processes("raylet"), "a Ray process is left"
+    assert not named("raylet"), "a Ray process is left"
 
 
-def processes(word):
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if word in words.split(" ")[0]:
-            found.append(int(path.parent.name))
-    return found
-
-
-def wait_for(condition, seconds=150):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
-def metrics(out):
-    return {path.parent.name: path.read_bytes() for path in Path(out).glob("*/metrics.jsonl")}
+def named(word):
+    return [number for number, _, command in processes() if word in command.split(" ")[0]]
 
 
 def test_runs_survive_killed_workers_drivers_and_nodes(tmp_path, nodes, capfd):
@@ -73,7 +53,7 @@ def test_runs_survive_killed_workers_drivers_and_nodes(tmp_path, nodes, capfd):
     command = [sys.executable, "-m", "surveyor.cli", "sweep", path, "--out", out, *address]
     driver = subprocess.Popen([str(word) for word in command])
     wait_for(lambda: any(metrics(out).values()))
-    for worker in processes("ray::_run"):
+    for worker in named("ray::_run"):
         os.kill(worker, signal.SIGKILL)
     wait_for(lambda: list(out.glob("*/result.json")))
     driver.kill()

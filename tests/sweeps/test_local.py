@@ -15,6 +15,7 @@ import pytest
 from surveyor.cli import main
 from surveyor.sweeps import spec
 from surveyor.training import parallel
+from tests.sweeps.common import metrics, processes, wait_for
 
 ROOT = Path(__file__).parents[2]
 SPEC = """
@@ -42,28 +43,8 @@ def start(*words):
     return subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=subprocess.STDOUT, text=True)
 
 
-def wait_for(condition, seconds=120):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def children(pid):
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            number, rest = path.read_text().split(" ", 1)
-        except OSError:
-            continue
-        command = (path.parent / "cmdline").read_bytes()
-        if rest.rpartition(")")[2].split()[1] == str(pid) and b"spawn_main" in command:
-            found.append(int(number))
-    return found
-
-
-def metrics(out):
-    return {path.parent.name: path.read_bytes() for path in Path(out).glob("*/metrics.jsonl")}
+    return [n for n, parent, command in processes() if parent == pid and "spawn_main" in command]
 
 
 def test_a_sweep_trains_what_is_left_and_the_killed_worker_s_run_goes_on(tmp_path, write, capsys):

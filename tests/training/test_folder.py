@@ -208,9 +208,9 @@ def test_killed_at_random_moments_and_resumed_is_bit_identical(tmp_path):
     (whole,) = (tmp_path / "whole").iterdir()
     rng = random.Random(0)
     process, out, kills, seen = start(tmp_path / "killed"), tmp_path / "killed", 0, [0]
-    while kills < 3:
+    while kills < 2:
         wait_for_metrics(out, seen[-1])
-        time.sleep(rng.uniform(0.2, 4.0))
+        time.sleep(rng.uniform(0.2, 2.5))
         if process.poll() is not None:
             break
         process.send_signal(signal.SIGKILL)
@@ -221,7 +221,7 @@ def test_killed_at_random_moments_and_resumed_is_bit_identical(tmp_path):
         command = [sys.executable, "-m", "surveyor.cli", "resume", str(run)]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     assert process.wait() == 0
-    assert kills >= 2, seen
+    assert kills == 2, seen
     (run,) = out.iterdir()
     assert run.name == whole.name
     assert (run / "metrics.jsonl").read_bytes() == (whole / "metrics.jsonl").read_bytes()

@@ -26,11 +26,17 @@ def make(name: str, seed: int = 0) -> tuple[Environment, Params]:
 
     The mapping stays the same over episodes, in training and in evaluation.
     """
+    env = named(name)
+    return env, env.params(seed)
+
+
+def named(name: str) -> Environment:
+    """The environment of this name, which is the same for every seed."""
     family, size = _parse(name)
     env = FAMILIES[family](size)
     if env.spec.num_states > LARGEST:
         raise SurveyorError(f"'{name}' is too large: it has {env.spec.num_states:,} states.")
-    return env, env.params(seed)
+    return env
 
 
 def resembles(name: str) -> bool:
@@ -52,4 +58,4 @@ def _parse(name: str) -> tuple[str, int]:
     return family, int(size)
 
 
-__all__ = ["FAMILIES", "Chain", "Environment", "Params", "Tree", "make", "resembles"]
+__all__ = ["FAMILIES", "Chain", "Environment", "Params", "Tree", "make", "named", "resembles"]

@@ -37,7 +37,7 @@ class Cell:
     @property
     def size(self) -> int:
         """L."""
-        return envs.make(self.env)[0].size
+        return envs.named(self.env).size
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +119,7 @@ def _train(
 
 def _cost(config: Config) -> float:
     """A guess of which run takes longest: steps of training and of acting."""
-    env, _ = envs.make(config.env)
+    env = envs.named(config.env)
     return config.budget * (config.agent.gradient_steps + env.horizon / 10)
 
 

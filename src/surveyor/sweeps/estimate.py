@@ -63,7 +63,7 @@ def _seconds(config: Config) -> float:
     family = problems.family(config.env)
     if family in STEPS_PER_SECOND:
         return config.budget / STEPS_PER_SECOND[family]
-    env, _ = envs.make(config.env)
+    env = envs.named(config.env)
     per_episode = config.agent.gradient_steps * GRADIENT_STEP + env.horizon * ACTING_STEP
     return config.budget * per_episode
 

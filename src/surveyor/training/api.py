@@ -46,7 +46,7 @@ def configure(
         return Config(name, chosen, seed, steps=steps, protocol=protocol, source=source)
     if steps is not None:
         raise SurveyorError(f"{name} is learnt by episodes: give episodes, not steps.")
-    problem = source or envs.make(name)[0]
+    problem = source or envs.named(name)
     episodes = problem.default_episodes if episodes is None else episodes
     return Config(name, chosen, seed, episodes, stop_when_solved, source=source)
 
@@ -168,10 +168,17 @@ def _interrupts() -> Iterator[Callable[[], bool]]:
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, lambda number, _: seen.append(number)) for number in signals]
-    try:
+    with listening(lambda number, _: seen.append(number)):
         yield lambda: bool(seen)
+
+
+@contextmanager
+def listening(heard: Callable[[int, Any], None]) -> Iterator[None]:
+    """Have this called at SIGINT and SIGTERM, in place of what was."""
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, heard) for number in signals]
+    try:
+        yield
     finally:
         for number, handler in zip(signals, before, strict=True):
             signal.signal(number, handler)

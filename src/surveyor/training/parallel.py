@@ -10,9 +10,8 @@ import dataclasses
 import functools
 import multiprocessing
 import os
-import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from surveyor.errors import SurveyorError
-from surveyor.training import storage, work
+from surveyor.training import api, storage, work
 from surveyor.training.config import Config
 from surveyor.training.folder import Record
 from surveyor.training.storage import Storage
@@ -111,7 +110,7 @@ class _Pool:
         """Until all have ended, or were stopped."""
         cores = sorted(os.sched_getaffinity(0))
         count = min(len(self.configs), len(cores))
-        with self._interrupts():
+        with api.listening(self._interrupted):
             try:
                 self.workers = [self._start(set(cores[i::count])) for i in range(count)]
                 while self._busy():
@@ -237,22 +236,11 @@ class _Pool:
             worker.process.kill()
             worker.pipe.close()
 
-    @contextlib.contextmanager
-    def _interrupts(self) -> Iterator[None]:
+    def _interrupted(self, number: int, frame: Any) -> None:
         """The first Ctrl-C stops the runs with everything saved, the second at once.
 
         It reaches the whole process group; workers are deaf to it, and are told.
         """
-
-        def heard(*_: Any) -> None:
-            if self.stop.is_set():
-                raise KeyboardInterrupt
-            self.stop.set()
-
-        signals = (signal.SIGINT, signal.SIGTERM)
-        before = [signal.signal(number, heard) for number in signals]
-        try:
-            yield
-        finally:
-            for number, handler in zip(signals, before, strict=True):
-                signal.signal(number, handler)
+        if self.stop.is_set():
+            raise KeyboardInterrupt
+        self.stop.set()

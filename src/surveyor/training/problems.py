@@ -48,7 +48,7 @@ def check(name: str) -> None:
     elif kind == "Gymnasium":
         _gymnasium_spec(name)
     else:
-        envs.make(name)
+        envs.named(name)
 
 
 def runner(config: Config) -> Runner:
@@ -65,7 +65,7 @@ def runner(config: Config) -> Runner:
     if kind == "Gymnasium":
         spec = _gymnasium_spec(config.env)
         return HostRunner(config, partial(_gymnasium, config.env, lambda: _made(spec)))
-    return EpisodeRunner(config, envs.make(config.env)[0])
+    return EpisodeRunner(config, envs.named(config.env))
 
 
 def name_of(env: Any) -> str:
