@@ -81,7 +81,10 @@ def test_the_table_is_filled_from_one_s_own_runs(tmp_path, capsys):
         config = api.configure("su", "ALE/Boxing", seed=seed, steps=100)
         folder = RunFolder.create(tmp_path / config.name, config)
         folder.write_tests(
-            [{"at": i, "mean_return": t, "returns": [t]} for i, t in enumerate(tests)]
+            [
+                {"number": i + 1, "of": 3, "at": i, "mean_return": t, "returns": [t]}
+                for i, t in enumerate(tests)
+            ]
         )
     expected = {"best": [9.0, 6.0], "last": [5.0, 6.0], "mean": [5.0, 4.0]}
     for score, values in expected.items():
@@ -91,6 +94,20 @@ def test_the_table_is_filled_from_one_s_own_runs(tmp_path, capsys):
     text = capsys.readouterr().out
     assert "| Successor Uncertainties | 1 |" in text
     assert "Successor Uncertainties, published" in text
+    # A smaller experiment in the same folder is no seed of the larger one.
+    config = api.configure("su", "ALE/Boxing", seed=2, steps=50)
+    folder = RunFolder.create(tmp_path / config.name, config)
+    folder.write_tests([{"number": 1, "of": 1, "at": 50, "mean_return": 99.0, "returns": [99.0]}])
+    found = atari.collect(str(tmp_path), "best")
+    assert found["su"].scores == {"boxing": [9.0, 6.0]}
+    assert len(found) == 2
+    # A game of which fewer seeds are done.
+    config = api.configure("su", "ALE/Pong", seed=0, steps=100)
+    folder = RunFolder.create(tmp_path / config.name, config)
+    folder.write_tests([{"number": 1, "of": 1, "at": 99, "mean_return": 3.0, "returns": [3.0]}])
+    assert main(["paper", "table1", "--runs", str(tmp_path), "--out", str(out)]) == 0
+    assert main(["paper", "fig4", "--runs", str(tmp_path), "--out", str(out)]) == 0
+    assert "DQN + ε-greedy, published" in capsys.readouterr().out
     assert main(["paper", "table1", "--runs", str(out), "--out", str(out)]) == 2
     assert "no tested Atari runs" in capsys.readouterr().err
 

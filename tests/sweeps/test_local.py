@@ -51,8 +51,8 @@ def test_a_sweep_trains_what_is_left_and_the_killed_worker_s_run_goes_on(tmp_pat
     path, out = write(SPEC), tmp_path / "out"
     process = start("sweep", path, "--out", out)
     wait_for(lambda: any(metrics(out).values()))
-    for child in children(process.pid):
-        os.kill(child, signal.SIGKILL)
+    for child, how in zip(children(process.pid), (signal.SIGKILL, signal.SIGTERM), strict=False):
+        os.kill(child, how)
     assert len(list(out.glob("*/result.json"))) < 2
     said, _ = process.communicate(timeout=240)
     assert process.returncode == 0, said
@@ -103,12 +103,12 @@ def test_a_run_that_another_driver_has_is_left_to_it(tmp_path, write, capsys):
     path, out = write(SPEC.replace("60000", "100")), tmp_path / "out"
     first, second = (run.config.name for run in spec.read(Path(path)))
     (out / first).mkdir(parents=True)
-    held = os.open(out / first, os.O_RDONLY)
+    held = os.open(out / first / ".lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(held, fcntl.LOCK_EX)
     process = start("sweep", path, "--out", out)
     wait_for((out / second / "result.json").exists)
     time.sleep(parallel.AGAIN_SECONDS)
-    assert list((out / first).iterdir()) == []
+    assert [path.name for path in (out / first).iterdir()] == [".lock"]
     assert main(["status", str(out)]) == 0
     assert "1 done, 1 waiting" in capsys.readouterr().out
     os.close(held)
@@ -144,6 +144,37 @@ def test_status_and_plot_of_nothing_say_so(tmp_path, capsys):
     assert "There is no folder" in capsys.readouterr().err
     assert main(["plot", str(tmp_path)]) == 2
     assert "There are no runs" in capsys.readouterr().err
-    (tmp_path / "sweep.json").write_text(json.dumps({"runs": {"Tree-4-su-s0-x": "su"}}))
+    (tmp_path / "sweep-1.json").write_text(json.dumps({"runs": {"Tree-4-su-s0-x": "su"}}))
     assert main(["plot", str(tmp_path)]) == 2
     assert "None of the runs has a return" in capsys.readouterr().err
+
+
+def test_one_damaged_run_does_not_hide_the_others(tmp_path, write, capsys):
+    path = write(SPEC.replace("60000", "50").replace("Chain-8", "Tree-4"))
+    out = tmp_path / "out"
+    assert main(["sweep", path, "--out", str(out)]) == 0
+    first = sorted(out.glob("Tree-*"))[0]
+    for content in ("5", "null", '{"returns": [1.0]}', '{"return": 1.0}', '{"return": "x"}'):
+        (first / "metrics.jsonl").write_text(content + "\n")
+        assert main(["status", str(out)]) == 0
+        assert main(["plot", str(out)]) == 0
+    (first / "config.json").write_text("[]")
+    (out / "sweep-1.json").write_text('{"runs": [[1, 2]]}')
+    capsys.readouterr()
+    assert main(["status", str(out)]) == 0
+    assert "1 done, 1 failed" in capsys.readouterr().out
+    assert main(["plot", str(out)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--address", "1.2.3.4:5"], "add --engine ray"),
+        (["--engine", "ray", "--cpus", "-1"], "cpus must be at least"),
+        (["--engine", "ray", "--gpus", "nan"], "gpus must be at least"),
+        (["--engine", "slurm"], "engine must be one of"),
+    ],
+)
+def test_bad_options_are_refused_in_one_sentence(write, capsys, words, sentence):
+    assert main(["sweep", write(SPEC), *words]) == 2
+    assert sentence in capsys.readouterr().err

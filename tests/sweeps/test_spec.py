@@ -34,7 +34,7 @@ def test_every_combination_of_agents_grids_environments_and_seeds():
     assert (first.env, first.seed, first.episodes, first.steps) == ("Tree-4", 0, 50, None)
     assert (first.agent.theta, first.agent.beta, first.agent.features) == (2.0, 0.1, 30)
     assert first.agent.gradient_steps == sv.SU.tree().gradient_steps
-    assert runs[0].label == "su, beta 0.1, features 30"
+    assert runs[0].label == "su, theta 2, beta 0.1, features 30"
     deep = runs[2].config
     assert (deep.env, deep.episodes, deep.steps) == ("MinAtar/Breakout", None, 1000)
     assert deep.agent.hidden == sv.SU.minatar().hidden
@@ -63,6 +63,27 @@ SU = {"agent": "su"}
         ({"agents": [SU], "envs": ["Tre-4"]}, "Tre"),
         ({"agents": [SU, SU], "envs": ["Tree-4"]}, "twice"),
         ({"agents": [SU], "envs": ["Tree-4"], "seeds": 0}, "seeds takes"),
+        ({"agents": [SU], "envs": ["Tree-4"], "seeds": True}, "seeds takes"),
+        ({"agents": [SU], "envs": "Tree-4"}, "envs takes a list"),
+        ({"agents": SU, "envs": ["Tree-4"]}, "in double brackets"),
+        ({"agents": [{"agent": 5}], "envs": ["Tree-4"]}, "agent takes a text"),
+        ({"agents": [{**SU, "preset": 5}], "envs": ["Tree-4"]}, "preset takes a text"),
+        ({"agents": [{**SU, "grid": {"theta": 1.0}}], "envs": ["Tree-4"]}, "takes a list"),
+        (
+            {
+                "agents": [{**SU, "set": {"theta": 1.0}, "grid": {"theta": [1.0]}}],
+                "envs": ["Tree-4"],
+            },
+            "theta is both in set and in grid",
+        ),
+        ({"agents": [SU], "envs": ["Tree-4"], "episodes": "100"}, "episodes takes a whole number"),
+        ({"agents": [SU], "envs": ["Tree-4"], "episodes": 1.5}, "episodes takes a whole number"),
+        ({"agents": [SU], "envs": ["Tree-4"], "keep_going": "no"}, "keep_going takes"),
+        ({"agents": [SU], "envs": ["Tree-4"], "steps": 100}, "no environment of it is learnt by"),
+        ({"agents": [SU], "envs": ["ALE/Pong"], "frames": -5}, "frames must be at least 1"),
+        ({"agents": [SU], "envs": ["ALE/Pong"], "frames": 8, "steps": 2}, "both steps and frames"),
+        ({"agents": [SU], "envs": ["ALE/Pong"], "protocol": "bogus"}, "no protocol 'bogus'"),
+        ({"agents": [SU], "envs": [".x:Foo-v0"]}, "names no package"),
         ({"agents": [SU], "envs": ["Tree-4"], "episodes": 0}, "episodes must be at least 1"),
     ],
 )

@@ -1,5 +1,6 @@
 """Storage by URL, with a folder behind it that can be taken away."""
 
+import errno
 import threading
 import time
 
@@ -9,13 +10,19 @@ import pytest
 
 import surveyor as sv
 from surveyor.errors import HeldError
-from surveyor.training import api, storage, work
+from surveyor.training import api, remote, storage, work
+from surveyor.training.folder import RunFolder
 
 CONFIG = api.configure("uniform", "Tree-4", episodes=200)
 
 
 def ignore(record, now):
     pass
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    monkeypatch.setattr(remote, "SETTLE_SECONDS", 0.02)
 
 
 def test_a_run_in_remote_storage_is_the_same_run(tmp_path):
@@ -69,19 +76,69 @@ def test_no_two_train_the_same_run(tmp_path, kind):
 
 
 def test_a_lease_ends_when_nobody_renews_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(storage, "LEASE_SECONDS", 0.2)
-    dead, alive = storage.Remote(f"file://{tmp_path}"), storage.Remote(f"file://{tmp_path}")
+    monkeypatch.setattr(remote, "LEASE_SECONDS", 0.2)
+    dead, alive = remote.Remote(f"file://{tmp_path}"), remote.Remote(f"file://{tmp_path}")
     dead._renew("run", first=True)
     with pytest.raises(HeldError), alive.claimed("run"):
         pass
     time.sleep(0.25)
-    with alive.claimed("run"):
+    with pytest.raises(HeldError), alive.claimed("run"):
         time.sleep(0.4)  # longer than a lease: it is renewed
         assert dead.is_held("run")
+        dead._renew("run", first=False)  # one that was asleep takes it back without asking
+        with pytest.raises(HeldError):
+            alive.check("run")
+    assert dead.is_held("run")  # and what is not ours is not removed
+
+
+def test_a_lease_is_renewed_while_a_checkpoint_is_copied_out(tmp_path):
+    where = remote.Remote(f"file://{tmp_path}")
+    where._renew("run", first=True)
+    with where._committed("run/big") as file:
+        file.write(b"1")
+        where._renew("run")
+        file.write(b"2")
+    assert (tmp_path / "run" / "big").read_bytes() == b"12"
+
+
+def test_what_a_run_no_longer_has_is_removed_from_remote_storage(tmp_path):
+    where = remote.Remote(f"file://{tmp_path}")
+    work.carry_out(CONFIG, where, ignore)
+    where.fail(CONFIG.name, "an old reason")
+    folder = tmp_path / CONFIG.name
+    with where.claimed(CONFIG.name) as claim:
+        RunFolder.create(claim.root / CONFIG.name, CONFIG)
+    assert {path.name for path in folder.iterdir() if path.is_file()} == {"config.json"}
+
+
+def test_a_finished_run_that_was_killed_before_its_result_is_not_trained_again(tmp_path):
+    where = _made(tmp_path)
+    first = work.carry_out(CONFIG, where, ignore)
+    (tmp_path / CONFIG.name / "result.json").unlink()
+    seen = []
+    again = work.carry_out(CONFIG, where, lambda record, now: seen.append(now))
+    assert again == first
+    assert seen == []
+
+
+def test_files_that_cannot_be_read_for_a_while_are_not_replaced(tmp_path, monkeypatch):
+    where = _made(tmp_path)
+    work.carry_out(CONFIG, where, ignore, stop=lambda: True)
+    checkpoint = tmp_path / CONFIG.name / "checkpoint" / "state.npz"
+    before = checkpoint.read_bytes()
+
+    def stale(*args, **kwargs):
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "load", stale)
+        with pytest.raises(OSError, match="Stale"):
+            work.carry_out(CONFIG, where, ignore)
+    assert checkpoint.read_bytes() == before
 
 
 def test_storage_that_is_gone_for_a_while_is_waited_for(tmp_path):
-    where = storage.Remote(f"file://{tmp_path}/there", patience=20.0)
+    where = remote.Remote(f"file://{tmp_path}/there", patience=20.0)
     where.prepare()
     blocked = tmp_path / "there" / "blocked"
     blocked.write_text("")  # a file where a folder must be: nothing can be written below it

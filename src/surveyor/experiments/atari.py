@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from surveyor import agents
 from surveyor.envs import atari
 from surveyor.errors import SurveyorError, unknown
 from surveyor.experiments.atari_table import PUBLISHED, Column, show_fig4, show_table1
@@ -13,7 +14,9 @@ from surveyor.experiments.studies import StoppedError, table, write
 from surveyor.sweeps import spec
 from surveyor.sweeps.command import Engine, train
 from surveyor.sweeps.spec import Planned
+from surveyor.sweeps.status import number
 from surveyor.training import problems, storage
+from surveyor.training.config import Config
 from surveyor.training.examine import Exams
 from surveyor.training.folder import RunFolder
 from surveyor.training.work import Wishes
@@ -43,12 +46,12 @@ class Experiment:
 
     def planned(self) -> list[Planned]:
         """The runs."""
-        known = sorted(atari.scores())
-        for game in self.games:
-            if atari.reference(game) is None:
-                raise unknown("game of the paper", game, known)
+        games = [spelt(game) for game in self.games]
+        for game, name in zip(self.games, games, strict=True):
+            if name is None:
+                raise unknown("game of the paper", game, sorted(atari.scores()))
         content = {
-            "envs": [f"ALE/{game}" for game in self.games],
+            "envs": [f"ALE/{name}" for name in dict.fromkeys(games)],
             "seeds": self.seeds,
             "frames": self.frames,
             "agents": [{"agent": agent, "set": self.settings} for agent in self.agents],
@@ -89,20 +92,38 @@ def show(runs: str, out: Path, human: atari.Table, score: Score = "best") -> Non
 
 
 def collect(runs: str, score: Score) -> dict[str, Column]:
-    """One column for each agent, from the tests of the runs in a folder."""
-    found: dict[str, dict[str, list[float]]] = {}
+    """One column for each agent, from the tests of the runs in a folder.
+
+    Runs with other settings or budgets are columns of their own; the agent's plain name goes to
+    those with the most frames.
+    """
+    found: dict[tuple[str, str], dict[str, list[float]]] = {}
+    frames: dict[tuple[str, str], int] = {}
     with storage.at(runs).looked_at() as folder:
         for path in sorted(folder.glob("ALE-*/tests.json")):
-            tests = [record["mean_return"] for record in RunFolder(path.parent).tests()]
+            tests = [number(record.get("mean_return")) for record in RunFolder(path.parent).tests()]
+            known = [value for value in tests if value is not None]
             config = RunFolder(path.parent).config()
-            agent = config.to_json()["agent"]
             game = spelt(problems.game(config.env))
-            if tests and game is not None:
-                by_game = found.setdefault(agent, {})
-                by_game.setdefault(game, []).append(pick(tests, score))
+            if known and game is not None:
+                kind = agents.name_of(config.agent), _settings(config)
+                frames[kind] = config.budget * atari.FRAMES
+                found.setdefault(kind, {}).setdefault(game, []).append(pick(known, score))
     if not found:
         raise SurveyorError(f"There are no tested Atari runs in '{runs}'.")
-    return {name: Column(PUBLISHED.get(name, name), by_game) for name, by_game in found.items()}
+    columns: dict[str, Column] = {}
+    for kind in sorted(found, key=lambda kind: -frames[kind]):
+        name, settings = kind
+        label = PUBLISHED.get(name, name)
+        if name in columns:
+            name, label = f"{name} {settings}", f"{label}, {frames[kind]:,} frames ({settings})"
+        columns[name] = Column(label, found[kind])
+    return columns
+
+
+def _settings(config: Config) -> str:
+    """A short name for all that decides a run beside its game and its seed."""
+    return dataclasses.replace(config, env="", seed=0).digest()[:4]
 
 
 def pick(tests: list[float], score: Score) -> float:

@@ -1,12 +1,14 @@
 """Table 1 and figure 4: the 49 Atari games, from published scores or from one's own runs."""
 
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from surveyor import plots, statistics
 from surveyor.envs.atari import Table, human_normalised, scores
+from surveyor.errors import SurveyorError
 from surveyor.experiments.studies import table, write
 
 PUBLISHED = {
@@ -33,24 +35,27 @@ class Column:
 
     label: str
     scores: dict[str, list[float]]
+    published: bool = False
 
-    def normalised(self, games: list[str], human: Table) -> np.ndarray:
-        """Games × seeds, from 0 for the random policy to 1 for a human."""
-        rows = [[human_normalised(g, s, human) or 0.0 for s in self.scores[g]] for g in games]
-        return np.array(rows)
+    def normalised(self, games: list[str], human: Table) -> list[np.ndarray]:
+        """For each game the seeds, from 0 for the random policy to 1 for a human."""
+        return [
+            np.array([human_normalised(game, score, human) or 0.0 for score in self.scores[game]])
+            for game in games
+        ]
 
 
 def published() -> dict[str, Column]:
     """The columns of the paper's table 5."""
     return {
-        name: Column(label, {game: [row[name]] for game, row in scores().items() if name in row})
+        name: Column(label, {game: [row[name]] for game, row in scores().items()}, published=True)
         for name, label in PUBLISHED.items()
     }
 
 
-def percentiles(games_by_seeds: np.ndarray) -> np.ndarray:
+def percentiles(games: list[np.ndarray]) -> np.ndarray:
     """The quartiles over games of the mean over seeds, and the percentage of superhuman games."""
-    means = games_by_seeds.mean(axis=1)
+    means = np.array([seeds.mean() for seeds in games])
     return np.array([*np.percentile(means, (25, 50, 75)), 100 * np.mean(means > 1)])
 
 
@@ -60,7 +65,7 @@ def table1(columns: dict[str, Column], human: Table) -> list[str]:
     for name, column in columns.items():
         values = column.normalised(list(column.scores), human)
         row = [column.label, len(values), *_with_intervals(values)]
-        printed = PRINTED.get(name, ()) if column.label == PUBLISHED.get(name) else ()
+        printed = PRINTED[name] if column.published and len(values) == 49 else ()
         said = " / ".join(f"{value:.2f}" for value in printed[:3])
         row.append(f"{said}, {printed[3]:.2f}%" if printed else "")
         rows.append(row)
@@ -68,23 +73,46 @@ def table1(columns: dict[str, Column], human: Table) -> list[str]:
     return table(header, rows)
 
 
-def _with_intervals(values: np.ndarray) -> list[str]:
+def _with_intervals(values: list[np.ndarray]) -> list[str]:
     found = percentiles(values)
-    if values.shape[1] == 1:
+    if all(len(seeds) == 1 for seeds in values):
         return [*(f"{value:.3f}" for value in found[:3]), f"{found[3]:.2f}%"]
-    cells = []
-    for i, value in enumerate(found):
-        low, high = statistics.interval(values, lambda again, i=i: float(percentiles(again)[i]))
-        unit, digits = ("%", 2) if i == 3 else ("", 3)
-        cells.append(f"{value:.{digits}f}{unit} ({low:.{digits}f} to {high:.{digits}f})")
-    return cells
+    draws = [percentiles(again) for again in _resamples(values)]
+    low, high = np.quantile(draws, (0.025, 0.975), axis=0)
+    cells = [f"{found[i]:.3f} ({low[i]:.3f} to {high[i]:.3f})" for i in range(3)]
+    return [*cells, f"{found[3]:.2f}% ({low[3]:.2f} to {high[3]:.2f})"]
+
+
+def _resamples(values: list[np.ndarray]) -> Iterator[list[np.ndarray]]:
+    """Stratified: seeds with replacement within every game, of which some may have more."""
+    rng = np.random.default_rng(0)
+    for _ in range(statistics.RESAMPLES):
+        yield [seeds[rng.integers(0, len(seeds), len(seeds))] for seeds in values]
 
 
 def differences(ours: Column, theirs: Column, human: Table) -> dict[str, float]:
     """By how much human-normalised scores differ, game by game, where both have one."""
+    return {game: gap for game, (gap, _, _) in _gaps(ours, theirs, human).items()}
+
+
+def _gaps(
+    ours: Column, theirs: Column, human: Table
+) -> dict[str, tuple[float, float | None, float | None]]:
+    """The same with 95% intervals, where there are several seeds."""
+    rng, found = np.random.default_rng(0), {}
     games = [game for game in ours.scores if game in theirs.scores]
-    mine, other = (column.normalised(games, human).mean(axis=1) for column in (ours, theirs))
-    return dict(zip(games, (float(x) for x in mine - other), strict=True))
+    pairs = zip(ours.normalised(games, human), theirs.normalised(games, human), strict=True)
+    for game, (mine, other) in zip(games, pairs, strict=True):
+        low = high = None
+        if len(mine) > 1 or len(other) > 1:
+            draws = [_drawn(rng, mine) - _drawn(rng, other) for _ in range(statistics.RESAMPLES)]
+            low, high = (float(x) for x in np.quantile(draws, (0.025, 0.975)))
+        found[game] = (float(mine.mean() - other.mean()), low, high)
+    return found
+
+
+def _drawn(rng: np.random.Generator, seeds: np.ndarray) -> float:
+    return float(seeds[rng.integers(0, len(seeds), len(seeds))].mean())
 
 
 def wins(ours: Column, theirs: Column) -> tuple[int, int, int]:
@@ -136,37 +164,58 @@ def beside(own: dict[str, Column]) -> dict[str, Column]:
     for name, column in published().items():
         known = {game: values for game, values in column.scores.items() if game in games}
         if known:
-            rest[f"{name} published"] = Column(f"{column.label}, published", known)
+            label = f"{column.label}, published"
+            rest[f"{name} published"] = Column(label, known, published=True)
     return {**own, **rest}
 
 
 def show_fig4(out: Path, human: Table, own: dict[str, Column] | None = None) -> None:
     """Write fig4.json, fig4.md and fig4.png: SU's lead over each other algorithm, game by game."""
     plots.require_matplotlib()
-    columns = published()
-    su = (own or {}).get("su", columns["su"])
+    columns = beside(own) if own else published()
+    if "su" not in columns:
+        raise SurveyorError("Figure 4 shows SU beside others, and there is no run of SU.")
+    su = columns.pop("su")
     others = {
-        name: (own or {}).get(name, column) for name, column in columns.items() if name != "su"
+        name: column
+        for name, column in columns.items()
+        if set(column.scores) & set(su.scores) and not name.startswith("su")
     }
-    found = {name: differences(su, column, human) for name, column in others.items()}
+    if not others:
+        raise SurveyorError("There is no game that SU and another algorithm have both played.")
+    gaps = {name: _gaps(su, column, human) for name, column in others.items()}
     rows = []
     for name, column in others.items():
         better, equal, worse = wins(su, column)
         printed = "" if own else f"better on {PRINTED_WINS[name]} of 49"
         rows.append([column.label, better, equal, worse, printed])
-    games = sorted(su.scores)
     lines = [
         "# Figure 4: SU beside each other algorithm",
         "",
         *table(["", "SU better", "equal", "SU worse", "the paper says"], rows),
         "",
-        "Difference of human-normalised scores:",
+        *([] if own else [FIG4_NOTE, ""]),
+        "Difference of human-normalised scores, with 95% where there are several seeds:",
         "",
         *table(
             ["game", *(column.label for column in others.values())],
-            [[g, *(f"{found[n][g]:+.3f}" if g in found[n] else "" for n in others)] for g in games],
+            [[game, *(_cell(gaps[n].get(game)) for n in others)] for game in sorted(su.scores)],
         ),
     ]
+    found = {n: {game: gap[0] for game, gap in by_game.items()} for n, by_game in gaps.items()}
     write(out, "fig4", found, lines)
     labels = {name: column.label for name, column in others.items()}
-    plots.figure4({labels[name]: gaps for name, gaps in found.items()}, CLIP, out / "fig4.png")
+    plots.figure4({labels[name]: gap for name, gap in found.items()}, CLIP, out / "fig4.png")
+
+
+def _cell(gap: tuple[float, float | None, float | None] | None) -> str:
+    if gap is None:
+        return ""
+    value, low, high = gap
+    return f"{value:+.3f}" if low is None else f"{value:+.3f} ({low:+.3f} to {high:+.3f})"
+
+
+FIG4_NOTE = (
+    "The caption counts 42 games against DQN: on the published scores SU is better on 41 and as "
+    "good on one, Montezuma's Revenge, where both have nothing."
+)

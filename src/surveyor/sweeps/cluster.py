@@ -9,17 +9,22 @@ import contextlib
 import dataclasses
 import json
 import os
+import signal
 import socket
+import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import jax
 
 from surveyor.errors import HeldError, SurveyorError, missing
 from surveyor.training import storage, work
 from surveyor.training.config import Config
 from surveyor.training.folder import Record, RunFolder
 from surveyor.training.parallel import AGAIN_SECONDS, RETRIES, Watcher
+from surveyor.training.progress import done
 from surveyor.training.work import Wishes
 
 ANSWER_SECONDS = 30.0
@@ -34,6 +39,15 @@ class Needs:
     gpus: float = 0.0
     memory: int = 0
     """Bytes; 0 asks for none in particular."""
+
+    def environment(self) -> dict[str, str]:
+        """Variables of its process: as many threads as it has processors (with one the sums have
+        the same order as in workers of one machine), and no more of an accelerator than its
+        share."""
+        found = {"NPROC": str(max(1, int(self.cpus))), "OPENBLAS_NUM_THREADS": "1"}
+        if 0 < self.gpus < 1:
+            found["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 * self.gpus:.3f}"
+        return found
 
 
 def train_all(
@@ -51,26 +65,29 @@ def train_all(
     storage.at(out).prepare()
     needs = needs or [Needs()] * len(configs)
     with _connected(ray, address):
+        _warn(ray, needs)
         task = ray.remote(_run)
-        # Ray starts a task again when its process or node is gone; what raises it hands over.
-        waiting = {
-            task.options(
-                name=config.name,
+
+        def submit(number: int) -> Any:
+            need, content = needs[number], json.dumps(configs[number].to_json())
+            return task.options(
+                name=configs[number].name,
                 num_cpus=need.cpus,
                 num_gpus=need.gpus,
                 memory=need.memory or None,
-                max_retries=RETRIES + 2,
-            ).remote(json.dumps(config.to_json()), str(out), wishes): number
-            for number, (config, need) in enumerate(zip(configs, needs, strict=True))
-        }
-        return _gather(ray, waiting, configs, out, watcher)
+                max_retries=RETRIES + 2,  # when its process or node is gone
+                runtime_env={"env_vars": need.environment()},
+            ).remote(content, str(out), wishes)
+
+        return _gather(ray, submit, configs, out, watcher)
 
 
 def _gather(
-    ray: Any, waiting: dict[Any, int], configs: list[Config], out: str, watcher: Watcher
+    ray: Any, submit: Callable[[int], Any], configs: list[Config], out: str, watcher: Watcher
 ) -> list[Record | None]:
     where = storage.at(out)
     results: list[Record | None] = [None] * len(configs)
+    waiting = {submit(number): number for number in range(len(configs))}
     seen: dict[int, int] = {}
     while waiting:
         ready, _ = ray.wait(list(waiting), num_returns=1, timeout=2.0)
@@ -81,6 +98,10 @@ def _gather(
             except ray.exceptions.RayError as error:
                 reason = f"Ray gave it up: {str(error).strip().splitlines()[0]}"
                 result = {"finished": False, "failure": reason}
+            if result.get("held"):  # by another driver: not with a processor kept for it
+                time.sleep(AGAIN_SECONDS)
+                waiting[submit(number)] = number
+                continue
             if "failure" in result:
                 with contextlib.suppress(OSError, SurveyorError):
                     where.fail(configs[number].name, result["failure"])
@@ -113,18 +134,27 @@ def _look(
 
 
 def _run(content: str, out: str, wishes: Wishes) -> Record:
-    """A task: one run, from its checkpoint if it has one; waits while someone else has it."""
+    """A task: one run, from its checkpoint if it has one."""
     config = Config.from_json(json.loads(content))
-    where, tries, gone = storage.at(out), 0, None
+    where, tries, gone, far = storage.at(out), 0, None, [0, 0]
+
+    def progress(record: Record, now: Record) -> None:
+        far[0] = max(far[0], done(now))
+
     while True:
         try:
-            return work.carry_out(config, where, lambda record, now: None, wishes=wishes)
+            result = work.carry_out(config, where, progress, wishes=wishes)
+            if not result["finished"]:  # it was told to end: Ray gives it to another
+                os.kill(os.getpid(), signal.SIGKILL)
+            jax.clear_caches()  # the process may be given another run
+            return result
         except HeldError:
-            time.sleep(AGAIN_SECONDS)
+            return {"finished": False, "held": True}
         except SurveyorError as error:
             return {"finished": False, "failure": str(error)}
         except OSError as error:  # its files may be back before long
-            gone = gone or time.monotonic()
+            if gone is None or far[0] > far[1]:
+                gone, far[1] = time.monotonic(), far[0]
             if time.monotonic() > gone + storage.PATIENCE:
                 reason = f"Its folder could not be read or written: {work.describe(error)}"
                 return {"finished": False, "failure": reason}
@@ -139,9 +169,7 @@ def _run(content: str, out: str, wishes: Wishes) -> Record:
 
 @contextlib.contextmanager
 def _connected(ray: Any, address: str | None) -> Iterator[None]:
-    # One thread each, as for workers of this machine: the same sums in the same order.
-    environment = {"NPROC": "1", "OPENBLAS_NUM_THREADS": "1", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
-    options = {"runtime_env": {"env_vars": environment}, "logging_level": "ERROR"}
+    options = {"logging_level": "ERROR"}
     ours = ray.is_initialized()
     if not ours:
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -149,7 +177,7 @@ def _connected(ray: Any, address: str | None) -> Iterator[None]:
             if address is None:
                 # A token of its own, or Ray would leave one in the home folder.
                 os.environ.setdefault("RAY_AUTH_TOKEN", uuid.uuid4().hex)
-                ray.init(include_dashboard=False, log_to_driver=False, **options)
+                ray.init(address="local", include_dashboard=False, log_to_driver=False, **options)
             else:
                 _reach(address)
                 ray.init(address=address, log_to_driver=False, **options)
@@ -163,6 +191,16 @@ def _connected(ray: Any, address: str | None) -> Iterator[None]:
     finally:
         if not ours:
             ray.shutdown()
+
+
+def _warn(ray: Any, needs: list[Needs]) -> None:
+    """Say so where no node has what a run needs: Ray would wait for one without a word."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    for need in set(needs):
+        wanted = {"CPU": need.cpus, "GPU": need.gpus, "memory": need.memory}
+        if not any(all(node.get(k, 0) >= v for k, v in wanted.items()) for node in nodes):
+            said = f"{need.cpus:g} processors, {need.gpus:g} accelerators, {need.memory:,} bytes"
+            print(f"No node has what a run needs ({said}); waiting for one.", file=sys.stderr)
 
 
 def _reach(address: str) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,6 +11,7 @@ import tyro
 from tyro.conf import Positional
 
 from surveyor import plots
+from surveyor.errors import SurveyorError
 from surveyor.options import parse
 from surveyor.sweeps import spec, status
 from surveyor.sweeps.estimate import estimates, in_bytes
@@ -40,6 +42,13 @@ class Engine:
     """With ray: processors for each run."""
     gpus: float = 0.0
     """With ray: accelerators for each run; a fraction lets runs share one."""
+
+    def __post_init__(self):
+        if self.address is not None and self.engine != "ray":
+            raise SurveyorError("An address is that of a Ray cluster: add --engine ray.")
+        for name, least in (("cpus", 0.01), ("gpus", 0.0)):
+            if not least <= getattr(self, name) < math.inf:
+                raise SurveyorError(f"{name} must be at least {least:g}.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -99,7 +108,9 @@ def train(
     where.prepare()
     status.note(where, planned)
     configs = [run.config for run in planned]
-    results: list[Record | None] = [_ended(where, config) for config in configs]
+    # Where tests are asked for, a run that has ended may lack them.
+    skip = wishes.tests is None
+    results: list[Record | None] = [_ended(where, config) if skip else None for config in configs]
     waiting = [number for number, result in enumerate(results) if result is None]
     if waiting:
         left = [configs[number] for number in waiting]
@@ -148,9 +159,9 @@ def plot(argv: list[str]) -> int:
     found = summary.curves(where, status.survey(where))
     remote = "://" in options.folder
     out = options.out or (Path("plots") if remote else Path(options.folder) / "plots")
+    written = [pictures.curves(found, out / "curves.png")]
     scores = summary.summarise(found)
     text = "\n".join(summary.lines(scores))
-    written = [pictures.curves(found, out / "curves.png")]
     if (picture := pictures.profiles(scores, out / "profiles.png")) is not None:
         written.append(picture)
     (out / "summary.md").write_text(text + "\n", "utf-8")

@@ -50,9 +50,9 @@ def curves(found: Curves, path: Path) -> Path:
 
 
 def common(runs: list[Curve], points: int = 200) -> tuple[np.ndarray, np.ndarray]:
-    """The curves of several seeds at the same times, each point a mean of what lies around it; NaN
-    where a run has not come to."""
-    end = max(float(run.times[-1]) for run in runs)
+    """The curves of several seeds at the same times, each point a mean of what lies around it, as
+    far as all of them have come."""
+    end = min(float(run.times[-1]) for run in runs)
     times = np.linspace(end / points, end, points)
     half = max(SMOOTHING * max(run.budget for run in runs) / 2, end / points)
     values = np.full((len(runs), points), np.nan)
@@ -61,7 +61,7 @@ def common(runs: list[Curve], points: int = 200) -> tuple[np.ndarray, np.ndarray
             near = np.abs(run.times - time) <= half
             if near.any():
                 row[i] = run.returns[near].mean()
-    known = ~np.all(np.isnan(values), axis=0)
+    known = ~np.any(np.isnan(values), axis=0)
     return times[known], values[:, known]
 
 

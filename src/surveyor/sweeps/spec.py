@@ -26,12 +26,13 @@ from typing import Any
 
 from surveyor import agents
 from surveyor.agents.base import Agent
-from surveyor.envs.atari import FRAMES
+from surveyor.envs.atari import FRAMES, PROTOCOLS
 from surveyor.errors import SurveyorError, unknown
 from surveyor.training import api, problems
 from surveyor.training.config import Config
 
-COMMON = ("envs", "seeds", "episodes", "steps", "frames", "protocol", "keep_going")
+BUDGETS = ("episodes", "steps", "frames")
+COMMON = ("envs", "seeds", *BUDGETS, "protocol", "keep_going")
 OWN = ("agent", "label", "preset", "set", "grid")
 
 
@@ -59,9 +60,16 @@ def plan(content: dict[str, Any], name: str) -> list[Planned]:
     _only(content, (*COMMON, "agents"), name)
     entries = content.get("agents")
     if not isinstance(entries, list) or not entries:
-        raise SurveyorError(f"{name} names no agents: it needs at least one [[agents]].")
+        raise SurveyorError(
+            f"{name} names no agents: it needs at least one [[agents]], in double brackets."
+        )
     shared = {key: value for key, value in content.items() if key != "agents"}
-    found = [run for entry in entries for run in _runs({**shared, **_checked(entry, name)}, name)]
+    found = [run for entry in entries for run in _runs(_merged(shared, entry, name), name)]
+    budgets = {"episodes": any(run.config.steps is None for run in found)}
+    budgets["steps"] = any(run.config.steps is not None for run in found)
+    for key, used in budgets.items():
+        if not used and any(key in entry for entry in (content, *entries)):
+            raise SurveyorError(f"{name}: no environment of it is learnt by {key}.")
     seen: dict[str, str] = {}
     for run in found:
         if run.config.name in seen:
@@ -73,10 +81,21 @@ def plan(content: dict[str, Any], name: str) -> list[Planned]:
     return found
 
 
+def _merged(shared: dict[str, Any], entry: Any, name: str) -> dict[str, Any]:
+    """What holds for one agent: its steps or frames are in place of either at the top."""
+    own = _checked(entry, name)
+    if "steps" in own or "frames" in own:
+        shared = {key: value for key, value in shared.items() if key not in ("steps", "frames")}
+    return {**shared, **own}
+
+
 def _checked(entry: Any, name: str) -> dict[str, Any]:
     if not isinstance(entry, dict) or "agent" not in entry:
         raise SurveyorError(f'{name}: each of [[agents]] needs an agent, such as agent = "su".')
     _only(entry, (*COMMON, *OWN), name)
+    for key in ("agent", "label", "preset"):
+        if key in entry and not isinstance(entry[key], str):
+            raise SurveyorError(f"{name}: {key} takes a text, not {entry[key]!r}.")
     agents.named(entry["agent"])
     return entry
 
@@ -88,39 +107,65 @@ def _only(content: dict[str, Any], known: tuple[str, ...], name: str) -> None:
 
 
 def _runs(entry: dict[str, Any], name: str) -> Iterator[Planned]:
-    seeds, environments = _seeds(entry, name), entry.get("envs")
-    if not isinstance(environments, list) or not environments:
+    seeds, environments = _seeds(entry, name), entry.get("envs", [])
+    if not isinstance(environments, list) or not all(isinstance(e, str) for e in environments):
+        raise SurveyorError(f"{name}: envs takes a list of names, not {environments!r}.")
+    if not environments:
         raise SurveyorError(f"{name} names no environments for {entry['agent']}: envs = [...].")
-    label = str(entry.get("label", entry["agent"]))
+    if not isinstance(entry.get("keep_going", False), bool):
+        raise SurveyorError(f"{name}: keep_going takes true or false.")
     for point in _grid(entry, name):
-        said = ", ".join(f"{key} {value}" for key, value in point.items())
+        # What is not called anything else is called by what sets it apart.
+        apart = point if "label" in entry else {**_table(entry, "set", name), **point}
+        label = str(entry.get("label", entry["agent"]))
+        label = ", ".join([label, *(f"{key} {value}" for key, value in apart.items())])
         for env in environments:
-            agent = _agent(entry, str(env), point, name)
+            agent = _agent(entry, env, point, name)
             for seed in seeds:
-                config = _config(entry, agent, str(env), seed)
-                yield Planned(config, f"{label}, {said}" if said else label)
+                yield Planned(_config(entry, agent, env, seed, name), label)
 
 
-def _config(entry: dict[str, Any], agent: Agent, env: str, seed: int) -> Config:
-    frames = entry.get("frames")
-    by_steps = problems.family(env) in problems.STEPS
-    steps = entry.get("steps") if frames is None else max(1, frames // FRAMES)
+def _config(entry: dict[str, Any], agent: Agent, env: str, seed: int, name: str) -> Config:
+    family = problems.family(env)
+    by_steps, atari = family in problems.STEPS, family == "ALE"
+    episodes, steps, frames = (_whole(entry, key, name) for key in BUDGETS)
+    if atari and frames is not None:
+        if steps is not None:
+            raise SurveyorError(f"{name}: {env} has both steps and frames; a step is four frames.")
+        steps = max(1, frames // FRAMES)
+    protocol = entry.get("protocol") if atari else None
+    if protocol is not None and protocol not in PROTOCOLS:
+        raise unknown("protocol", str(protocol), PROTOCOLS)
     return api.configure(
         agent,
         env,
         seed=seed,
         # A budget of the other kind is for other environments of the same sweep.
-        episodes=None if by_steps else entry.get("episodes"),
+        episodes=None if by_steps else episodes,
         steps=steps if by_steps else None,
         stop_when_solved=not entry.get("keep_going", False),
-        protocol=entry.get("protocol"),
+        protocol=protocol,
     )
+
+
+def _whole(entry: dict[str, Any], key: str, name: str) -> int | None:
+    """A budget: a whole number, also where it is written as 1e6."""
+    value = entry.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+        raise SurveyorError(f"{name}: {key} takes a whole number, not {value!r}.")
+    if value < 1:
+        raise SurveyorError(f"{name}: {key} must be at least 1, not {value}.")
+    return int(value)
 
 
 def _agent(entry: dict[str, Any], env: str, point: dict[str, Any], name: str) -> Agent:
     base = agents.preset(entry["agent"], problems.family(env), entry.get("preset"))
     fields = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
     changes = {**_table(entry, "set", name), **point}
+    if both := set(_table(entry, "set", name)) & set(point):
+        raise SurveyorError(f"{name}: {both.pop()} is both in set and in grid.")
     for key, value in changes.items():
         if key not in fields:
             raise SurveyorError(f"{name}: {unknown('hyperparameter', key, fields)}")
@@ -135,7 +180,9 @@ def _agent(entry: dict[str, Any], env: str, point: dict[str, Any], name: str) ->
 def _grid(entry: dict[str, Any], name: str) -> list[dict[str, Any]]:
     grid = _table(entry, "grid", name)
     for key, values in grid.items():
-        if not isinstance(values, list) or not values:
+        if not isinstance(values, list):
+            raise SurveyorError(f"{name}: the grid of {key} takes a list, not {values!r}.")
+        if not values:
             raise SurveyorError(f"{name}: the grid of {key} is empty; it needs a list of values.")
     points = itertools.product(*grid.values())
     return [dict(zip(grid, point, strict=True)) for point in points]
@@ -150,7 +197,7 @@ def _table(entry: dict[str, Any], key: str, name: str) -> dict[str, Any]:
 
 def _seeds(entry: dict[str, Any], name: str) -> list[int]:
     seeds = entry.get("seeds", 1)
-    found = list(range(seeds)) if isinstance(seeds, int) else seeds
-    if not isinstance(found, list) or not found or not all(isinstance(s, int) for s in found):
+    found = list(range(seeds)) if type(seeds) is int else seeds
+    if not isinstance(found, list) or not found or not all(type(s) is int for s in found):
         raise SurveyorError(f"{name}: seeds takes a number of seeds or a list of them.")
     return found

@@ -1,10 +1,13 @@
 """How the runs of a folder stand: done, running, stopped, waiting or failed, and why."""
 
 import dataclasses
+import hashlib
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+from surveyor import agents
 from surveyor.errors import SurveyorError
 from surveyor.sweeps.spec import Planned
 from surveyor.training.config import Config
@@ -12,7 +15,8 @@ from surveyor.training.folder import Record, RunFolder
 from surveyor.training.storage import Storage
 
 STATES = ("done", "running", "stopped", "waiting", "failed")
-PLAN = "sweep.json"
+PLAN = "sweep-{}.json"
+"""What a sweep is to run, one file for each specification."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,16 +36,10 @@ class Standing:
 
 
 def note(where: Storage, planned: list[Planned]) -> None:
-    """Write down what a sweep is to run, beside what earlier ones were: it is how `survey` knows of
-    runs that have not begun."""
-    known: dict[str, str] = {}
-    try:
-        with where.looked_at() as folder:
-            known = _plan(folder)
-    except SurveyorError:
-        pass
-    known |= {run.config.name: run.label for run in planned}
-    where.write(PLAN, json.dumps({"runs": known}, indent=1) + "\n")
+    """Write down what a sweep is to run: it is how `survey` knows of runs that have not begun."""
+    content = json.dumps({"runs": {run.config.name: run.label for run in planned}}, indent=1)
+    digest = hashlib.sha256(content.encode()).hexdigest()[:8]
+    where.write(PLAN.format(digest), content + "\n")
 
 
 def survey(where: Storage) -> list[Standing]:
@@ -56,10 +54,14 @@ def survey(where: Storage) -> list[Standing]:
 
 
 def _plan(folder: Path) -> dict[str, str]:
-    try:
-        return dict(json.loads((folder / PLAN).read_text("utf-8"))["runs"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
+    found: dict[str, str] = {}
+    for path in sorted(folder.glob(PLAN.format("*"))):
+        try:
+            runs = json.loads(path.read_text("utf-8"))["runs"]
+            found |= {str(name): str(label) for name, label in runs.items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+    return found
 
 
 def _stand(folder: Path, name: str, label: str | None, where: Storage) -> Standing:
@@ -72,12 +74,12 @@ def _stand(folder: Path, name: str, label: str | None, where: Storage) -> Standi
         if not (folder / name / "config.json").exists():
             return Standing(name, known, "failed" if reason else "waiting", reason=reason)
         return Standing(name, known, "failed", reason=str(error))
-    label = label or name.removeprefix(f"{name.split('-')[0]}-").rsplit("-s", 1)[0]
+    label = label or agents.name_of(config.agent)
     metrics, result = run.metrics(), run.result()
     returns = [value for record in metrics if (value := _return(record)) is not None]
     latest = returns[-1] if returns else None
     last = metrics[-1] if metrics else {}
-    done = last.get("step", last.get("episode", 0))
+    done = int(number(last.get("step", last.get("episode"))) or 0)
     if result is not None:
         state, done = "done", result.get("steps", result.get("episodes", done))
     elif where.is_held(name):
@@ -89,9 +91,12 @@ def _stand(folder: Path, name: str, label: str | None, where: Storage) -> Standi
 
 def _return(record: Record) -> float | None:
     """The return in a record, of a run by steps or by episodes."""
-    if "returns" in record:
-        return record["test_return"]
-    return record.get("return")
+    return number(record.get("test_return" if "returns" in record else "return"))
+
+
+def number(value: Any) -> float | None:
+    """A number, where it is one: a damaged file may hold anything."""
+    return float(value) if isinstance(value, int | float) else None
 
 
 def lines(standings: list[Standing]) -> list[str]:

@@ -10,7 +10,7 @@ from surveyor.envs.atari import reference
 from surveyor.errors import SurveyorError
 from surveyor.experiments.studies import table
 from surveyor.statistics import Interval
-from surveyor.sweeps.status import Standing
+from surveyor.sweeps.status import Standing, number
 from surveyor.training import problems
 from surveyor.training.folder import Record, RunFolder
 from surveyor.training.storage import Storage
@@ -26,6 +26,7 @@ class Curve:
     times: Float[np.ndarray, " n"]
     returns: Float[np.ndarray, " n"]
     budget: int
+    ended: bool = True
 
     @property
     def score(self) -> float:
@@ -49,7 +50,8 @@ def curves(where: Storage, standings: list[Standing]) -> Curves:
             points = [_point(record) for record in RunFolder(folder / standing.name).metrics()]
             known = np.array([p for p in points if p is not None], float).reshape(-1, 2)
             if len(known):
-                curve = Curve(known[:, 0], known[:, 1], config.budget)
+                ended = standing.state == "done"
+                curve = Curve(known[:, 0], known[:, 1], config.budget, ended)
                 found.setdefault((standing.label, config.env), []).append(curve)
     if not found:
         raise SurveyorError("None of the runs has a return to show yet.")
@@ -57,11 +59,12 @@ def curves(where: Storage, standings: list[Standing]) -> Curves:
 
 
 def _point(record: Record) -> tuple[float, float] | None:
-    if "returns" in record:
-        values = [value for value in record["returns"] if value is not None]
-        return (float(record["episode"]), float(np.mean(values))) if values else None
-    known = record.get("return")
-    return None if known is None else (float(record["step"]), float(known))
+    """When, and the mean return; None where a record has none."""
+    when, earned = number(record.get("step")), number(record.get("return"))
+    if isinstance(record.get("returns"), list):
+        known = [value for value in map(number, record["returns"]) if value is not None]
+        when, earned = number(record.get("episode")), float(np.mean(known)) if known else None
+    return None if when is None or earned is None else (when, earned)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,9 +91,17 @@ def summarise(found: Curves) -> Summary:
     envs = list(dict.fromkeys(env for _, env in found))
     labels = list(dict.fromkeys(label for label, _ in found))
     scores = {
-        label: {env: [c.score for c in found[label, env]] for env in envs if (label, env) in found}
+        label: {
+            env: ended
+            for env in envs
+            if (ended := [c.score for c in found.get((label, env), []) if c.ended])
+        }
         for label in labels
     }
+    envs = [env for env in envs if any(env in by_env for by_env in scores.values())]
+    scores = {label: by_env for label, by_env in scores.items() if by_env}
+    if not scores:
+        raise SurveyorError("None of the runs has ended yet; there is nothing to score.")
     ends, scale = _ends(scores, envs)
     normalised = {}
     for label, by_env in scores.items():
@@ -136,8 +147,8 @@ def lines(summary: Summary) -> list[str]:
             row.append("")
         rows.append(row)
     return [
-        "Mean return over the last tenth of each run; in brackets 95% by the bootstrap over "
-        f"seeds. Normalised: {summary.scale}.",
+        "Mean return over the last tenth of each run that has ended; in brackets 95% by the "
+        f"bootstrap over seeds. Normalised: {summary.scale}.",
         "",
         *table(["", *summary.envs, "interquartile mean, normalised"], rows),
     ]

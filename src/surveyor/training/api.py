@@ -102,18 +102,21 @@ def begin(config: Config, out: Path | None) -> Run:
     if out is None:
         return Run.new(config)
     path = out / config.name
+    if not RunFolder(path).made_by_this_version():
+        return Run.new(config, path)
     try:
         run = Run.open(path, config.source)
-    except SurveyorError:
+    except SurveyorError:  # damaged, not out of reach: that is another error
         return Run.new(config, path)
-    same = run.folder is not None and run.folder.made_by_this_version()
-    return run if same and not run.finished else Run.new(config, path)
+    ended = run.folder is not None and run.folder.result() is not None
+    return Run.new(config, path) if ended else run
 
 
-def outcome(config: Config, out: Path) -> Record | None:
-    """The result of a run of this configuration that has ended in `out`, if there is one."""
+def outcome(config: Config, out: Path, *, any_version: bool = False) -> Record | None:
+    """The result of a run of this configuration that has ended in `out`, if there is one; by
+    default only of one that was made with the versions that are installed now."""
     folder = RunFolder(out / config.name)
-    return folder.result() if folder.made_by_this_version() else None
+    return folder.result() if any_version or folder.made_by_this_version() else None
 
 
 def resume(
@@ -154,7 +157,8 @@ def finish(run: Run, report: Report | None, stop: Callable[[], bool] | None = No
         for _ in run.advance() if stop is None or not stop() else ():
             if report is not None:
                 report(run)
-            if interrupted() or (stop is not None and stop()):
+            told = interrupted() or (stop is not None and stop())
+            if told and not run.finished:
                 break
         if not run.finished:
             run.checkpoint()

@@ -62,11 +62,12 @@ def load(path: Path, like: PyTree) -> tuple[PyTree, dict[str, Any]]:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         meta = {**BLANK, **json.loads(arrays.pop(META).tobytes())}
+    except (OSError, MemoryError) as error:
+        if not getattr(error, "errno", None) and isinstance(error, OSError):
+            raise _damaged(path, error) from None
+        raise
     except Exception as error:  # whatever a damaged archive makes its reader say
-        raise SurveyorError(
-            f"The checkpoint '{path}' is damaged and cannot be read ({error}); "
-            "delete it to start this run again from the beginning."
-        ) from None
+        raise _damaged(path, error) from None
     expected = dict(_named(like))
     if arrays.keys() != expected.keys() or not all(
         _fits(arrays[name], leaf) for name, leaf in expected.items()
@@ -77,6 +78,13 @@ def load(path: Path, like: PyTree) -> tuple[PyTree, dict[str, Any]]:
         )
     leaves = [_filled(arrays[name], leaf) for name, leaf in expected.items()]
     return jax.tree.unflatten(jax.tree.structure(like), leaves), meta
+
+
+def _damaged(path: Path, error: Exception) -> SurveyorError:
+    return SurveyorError(
+        f"The checkpoint '{path}' is damaged and cannot be read ({error}); "
+        "delete it to start this run again from the beginning."
+    )
 
 
 def _fits(array: np.ndarray, leaf: Any) -> bool:

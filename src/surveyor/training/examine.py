@@ -33,8 +33,9 @@ class Examiner:
             return
         now, budget = done(run.result), run.config.budget
         passed = tests.times if run.finished else tests.times * now // budget
-        if passed > (self._records[-1]["number"] if self._records else 0):
+        last = self._records[-1] if self._records else {"number": 0, "of": 1}
+        if passed * last["of"] > last["number"] * tests.times:
             outcome = evaluate(run, tests.episodes, seed=passed)
             found = {"mean_return": outcome.mean_return, "returns": outcome.returns}
-            self._records.append({"number": passed, "at": now, **found})
+            self._records.append({"number": passed, "of": tests.times, "at": now, **found})
             run.folder.write_tests(self._records)

@@ -54,13 +54,16 @@ class RunFolder:
     def create(cls, path: Path, config: Config) -> "RunFolder":
         """A fresh folder for this run; what an earlier run left there is removed."""
         folder = cls(path)
+        claimed = path.resolve() in _claimed
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            path.mkdir(parents=not claimed, exist_ok=True)
             old = (folder._result, folder._failure, folder._tests, folder._checkpoint)
             for file in (*old, folder._metrics):
                 file.unlink(missing_ok=True)
             checkpoint.write_atomically(folder._config, _pretty(config.to_json()))
         except OSError as error:
+            if claimed:  # it was there a moment ago, and may be again
+                raise
             raise SurveyorError(
                 f"The output folder '{path}' cannot be written: {error.strerror}."
             ) from None
@@ -81,7 +84,7 @@ class RunFolder:
         """What the run was asked to do."""
         try:
             return Config.from_json(json.loads(self._config.read_text("utf-8")))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, FileNotFoundError) as error:
             raise SurveyorError(
                 f"'{self._config}' is not the configuration of a surveyor run ({error})."
             ) from None
@@ -101,9 +104,12 @@ class RunFolder:
         records = []
         for line in self._lines():
             try:
-                records.append(json.loads(line))
-            except json.JSONDecodeError:
+                record = json.loads(line)
+            except ValueError:
                 break
+            if not isinstance(record, dict):
+                break
+            records.append(record)
         return records
 
     def append(self, records: list[Record]) -> None:
@@ -164,6 +170,8 @@ class RunFolder:
 
     def is_held(self) -> bool:
         """Whether some process is training this run now."""
+        if not (self.path / ".lock").exists():
+            return False
         try:
             with self._locked():
                 return False
@@ -174,17 +182,18 @@ class RunFolder:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        directory = os.open(self.path, os.O_RDONLY)
+        # A file opened for writing: NFS passes on the locks of such files alone.
+        lock = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
         try:
             try:
-                fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise HeldError(
                     f"The run in '{self.path}' is being trained by another process."
                 ) from None
             yield
         finally:
-            os.close(directory)
+            os.close(lock)
 
     def keep_records(self, count: int) -> None:
         """Before training goes on: cut off the records written after the checkpoint; they will
@@ -208,7 +217,9 @@ class RunFolder:
 
     def tests(self) -> list[Record]:
         """What greedy episodes during training came to."""
-        return (_read(self._tests) or {}).get("tests", [])
+        found = (_read(self._tests) or {}).get("tests")
+        known = found if isinstance(found, list) else []
+        return [r for r in known if isinstance(r, dict) and r.keys() >= {"number", "of", "at"}]
 
     def write_tests(self, tests: list[Record]) -> None:
         """Write all of them."""
@@ -222,7 +233,7 @@ def _read(path: Path) -> Record | None:
     """A JSON file's content; None where it is missing or damaged."""
     try:
         content = json.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
     return content if isinstance(content, dict) else None
 

@@ -22,6 +22,7 @@ from surveyor.errors import SurveyorError
 from surveyor.training import api, storage, work
 from surveyor.training.config import Config
 from surveyor.training.folder import Record
+from surveyor.training.progress import done
 from surveyor.training.storage import Storage
 from surveyor.training.work import Wishes
 
@@ -99,8 +100,9 @@ class _Pool:
         """Equal numbers for runs that share a compiled program."""
         self.later: dict[int, float] = {}
         """Runs that are not to be tried before a time."""
-        self.gone: dict[int, float] = {}
-        """Since when the files of a run cannot be reached."""
+        self.gone: dict[int, tuple[float, int]] = {}
+        """Since when the files of a run cannot be reached, and how far it had come."""
+        self.done = [0] * len(configs)
         self.tries = [0] * len(configs)
         self.workers: list[_Worker] = []
         self.context = multiprocessing.get_context("spawn")
@@ -112,7 +114,7 @@ class _Pool:
         count = min(len(self.configs), len(cores))
         with api.listening(self._interrupted):
             try:
-                self.workers = [self._start(set(cores[i::count])) for i in range(count)]
+                self.workers = [self._start({cores[i]}) for i in range(count)]
                 while self._busy():
                     self._deal()
                     self._listen()
@@ -157,7 +159,7 @@ class _Pool:
                 self._died(worker)
                 continue
             if kind == "update":
-                self.gone.pop(number, None)
+                self.done[number] = max(self.done[number], done(rest[1]))
                 self.watcher.update(number, *rest)
                 continue
             worker.number = None
@@ -185,8 +187,12 @@ class _Pool:
 
     def _wait_for_storage(self, number: int, reason: str) -> None:
         """Files may be gone for a while; what was on them is not."""
-        now = time.monotonic()
-        if now > self.gone.setdefault(number, now) + storage.PATIENCE:
+        now, far = time.monotonic(), self.done[number]
+        since, before = self.gone.get(number, (now, far))
+        if far > before:  # it has come further since, so this is another time
+            since = now
+        self.gone[number] = since, far
+        if now > since + storage.PATIENCE:
             self._fail(number, f"Its folder could not be read or written: {reason}")
         else:
             self.later[number] = now + AGAIN_SECONDS
@@ -206,13 +212,15 @@ class _Pool:
 
     def _ended_elsewhere(self, number: int) -> bool:
         """Whether another process has meanwhile finished it; if it is still at it, later."""
-        name = self.configs[number].name
-        ended = self.where.outcome(self.configs[number])
+        config, ended, held = self.configs[number], None, True
+        with contextlib.suppress(Exception):  # storage that does not answer is asked again
+            ended = self.where.outcome(config)
+            held = self.where.is_held(config.name)
         if ended is not None:
             self._over(number, {**ended, "finished": True})
-        elif self.where.is_held(name):
+        elif held:
             self.later[number] = time.monotonic() + AGAIN_SECONDS
-        return ended is not None or number in self.later
+        return ended is not None or held
 
     def _over(self, number: int, result: Record) -> None:
         self.results[number] = result

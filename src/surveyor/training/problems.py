@@ -148,6 +148,8 @@ def _gymnasium_spec(name: str) -> Any:
         raise SurveyorError(
             f"'{name}' needs the package '{error.name}', which is missing."
         ) from None
+    except (ImportError, TypeError, ValueError) as error:
+        raise SurveyorError(f"'{name}' names no package that can be loaded: {error}.") from None
     except gymnasium.error.Error:
         known = names()
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)

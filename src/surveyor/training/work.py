@@ -16,7 +16,7 @@ from surveyor.errors import HeldError, SurveyorError
 from surveyor.training import api, loggers, storage
 from surveyor.training.config import Config
 from surveyor.training.examine import Examiner, Exams
-from surveyor.training.folder import Record
+from surveyor.training.folder import Record, RunFolder
 from surveyor.training.loggers import Sinks
 from surveyor.training.storage import Storage
 
@@ -43,10 +43,11 @@ def carry_out(
 ) -> Record:
     """Train one run that nobody else is training, from its checkpoint if it has one."""
     with where.claimed(config.name) as claim:
-        ended = None if wishes.again else api.outcome(config, claim.root)
-        if ended is not None:
+        folder = RunFolder(claim.root / config.name)
+        ended = None if wishes.again else api.outcome(config, claim.root, any_version=True)
+        if ended is not None and (wishes.tests is None or folder.tests()):
             return {**ended, "finished": True, "path": claim.place}
-        run = api.begin(config, claim.root)
+        run = api.begin(config, claim.root) if ended is None else api.load(folder.path)
         examine = Examiner(run, wishes.tests)
         examine()  # it may have been killed before its last test
         with loggers.opened(run, wishes.sinks) as log:
@@ -105,7 +106,9 @@ def _attempt(
 
     try:
         result = carry_out(config, where, report, stop.is_set, wishes)
-        return "ended", number, result
+        if result["finished"] or stop.is_set():
+            return "ended", number, result
+        return "raised", number, "Its process was told to end."
     except HeldError:
         return "held", number
     except SurveyorError as error:
