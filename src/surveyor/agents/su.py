@@ -82,7 +82,7 @@ class SU(SUOptions):
     @classmethod
     def atari(cls) -> "SU":
         """For Atari: appendix C.2 and table 4; losses, target and random steps as released. Ours
-        is only that the targets of ψ are bounded."""
+        is only that the targets of ψ and Q are bounded."""
         return cls(**ATARI, **DEEP)
 
     @classmethod
