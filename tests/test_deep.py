@@ -280,7 +280,9 @@ def test_su_s_double_target_chooses_with_one_network_and_values_with_the_other()
 
 
 def test_successor_targets_stay_within_what_features_of_norm_one_can_add_up_to():
-    agent = dataclasses.replace(sv.SU.minatar(), hidden=16, features=5, discount=0.9)
+    agent = dataclasses.replace(
+        sv.SU.minatar(), hidden=16, features=5, discount=0.9, policy="optimistic"
+    )
     state = agent.init(VECTOR, jax.random.key(0))
     huge = jax.tree.map(lambda x: 1e3 * x, state.model.trained.target)
     state = eqx.tree_at(lambda s: s.model.trained.target, state, huge)

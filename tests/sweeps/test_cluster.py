@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -27,17 +29,20 @@ agent = "uniform"
 
 @pytest.fixture
 def nodes(tmp_path, monkeypatch):
-    """Two nodes of one processor each; nothing of them is left, nor anything in the home folder."""
-    from ray.cluster_utils import Cluster
-
+    """Two nodes; nothing of them is left, nor anything in the home folder."""
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 32)
-    together = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    together.second = together.add_node(num_cpus=1)
-    yield together
-    together.shutdown()
+    pipe, script = subprocess.PIPE, Path(__file__).with_name("nodes.py")
+    command = [sys.executable, str(script)]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as together:
+        together.address = next(
+            line for line in together.stdout if re.fullmatch(r"\S+:\d+\n", line)
+        )
+        yield together
+        together.stdin.close()
+        assert together.wait(60) == 0
     assert list(home.iterdir()) == []
     assert not named("raylet"), "a Ray process is left"
 
@@ -62,7 +67,8 @@ def test_runs_survive_killed_workers_drivers_and_nodes(tmp_path, nodes, capfd):
     assert 1 <= len(done) < 4
     again = subprocess.Popen([str(word) for word in command])
     wait_for(lambda: len(list(out.glob("*/metrics.jsonl"))) > len(done))
-    nodes.remove_node(nodes.second)
+    nodes.stdin.write("remove\n")
+    nodes.stdin.flush()
     assert again.wait(200) == 0
     assert all(path.stat().st_mtime_ns == when for path, when in done.items())
     here = tmp_path / "here"

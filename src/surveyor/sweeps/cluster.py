@@ -14,6 +14,7 @@ import socket
 import sys
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -173,6 +174,7 @@ def _connected(ray: Any, address: str | None) -> Iterator[None]:
     ours = ray.is_initialized()
     if not ours:
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        warnings.filterwarnings("ignore", message="os.fork")  # Ray executes another program next
         try:
             if address is None:
                 # A token of its own, or Ray would leave one in the home folder.
