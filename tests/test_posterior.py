@@ -51,7 +51,7 @@ def assert_positive_definite(posterior):
     assert eigenvalues[0] > -1e-6 * eigenvalues[-1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 2**31),
     d=st.sampled_from([1, 3, 20]),
