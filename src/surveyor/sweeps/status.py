@@ -111,4 +111,5 @@ def lines(standings: list[Standing]) -> list[str]:
         found.append(f"{standing.name:{width}}  {standing.state:8} {share:>5}  {told}".rstrip())
     counts = Counter(standing.state for standing in standings)
     total = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
-    return [*found, f"{len(standings)} runs: {total}."]
+    runs = "1 run" if len(standings) == 1 else f"{len(standings)} runs"
+    return [*found, f"{runs}: {total}."]
