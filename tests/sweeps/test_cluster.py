@@ -15,8 +15,6 @@ from surveyor.cli import main
 from surveyor.sweeps import cluster
 from tests.sweeps.common import metrics, processes, wait_for
 
-ray = pytest.importorskip("ray")
-
 SPEC = """
 seeds = 4
 envs = ["Chain-8"]
