@@ -14,7 +14,8 @@ import pytest
 
 from surveyor.cli import main
 from surveyor.sweeps import spec
-from surveyor.training import parallel
+from surveyor.training import parallel, storage
+from surveyor.training.folder import RunFolder
 from tests.sweeps.common import metrics, processes, wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -47,9 +48,9 @@ def children(pid):
     return [n for n, parent, command in processes() if parent == pid and "spawn_main" in command]
 
 
-def test_a_sweep_trains_what_is_left_and_the_killed_worker_s_run_goes_on(tmp_path, write, capsys):
+def test_killed_workers_runs_go_on_and_two_drivers_share_them(tmp_path, write, capsys):
     path, out = write(SPEC), tmp_path / "out"
-    process = start("sweep", path, "--out", out)
+    process, other = (start("sweep", path, "--out", out) for _ in range(2))
     wait_for(lambda: any(metrics(out).values()))
     for child, how in zip(children(process.pid), (signal.SIGKILL, signal.SIGTERM), strict=False):
         os.kill(child, how)
@@ -57,11 +58,14 @@ def test_a_sweep_trains_what_is_left_and_the_killed_worker_s_run_goes_on(tmp_pat
     said, _ = process.communicate(timeout=240)
     assert process.returncode == 0, said
     assert "2 of 2 runs are done" in said
+    said, _ = other.communicate(timeout=240)
+    assert other.returncode == 0, said
+    assert "2 of 2 runs are done" in said
     alone = tmp_path / "alone"
     assert main(["train", "Chain-8", "--agent", "uniform", "--episodes", "60000", "--keep-going",
                  "--seed", "1", "--out", str(alone)]) == 0  # fmt: skip
     (name, content), *_ = metrics(alone).items()
-    assert metrics(out)[name] == content
+    assert metrics(out)[name] == content  # no line twice, as if nobody else had been there
     before = {path: path.stat().st_mtime_ns for path in out.glob("*/result.json")}
     assert len(before) == 2
     assert main(["sweep", path, "--out", str(out)]) == 0
@@ -97,6 +101,48 @@ def test_a_run_that_fails_is_reported_and_the_others_go_on(tmp_path, write, caps
     listed = capsys.readouterr().out
     assert re.search(r"Broken.* failed .*the motor is hot", listed)
     assert "2 runs: 1 done, 1 failed." in listed
+
+
+class Heard:
+    """A watcher that only takes notice."""
+
+    def __init__(self):
+        self.ended = []
+
+    def update(self, number, record, now):
+        pass
+
+    def end(self, number, result):
+        self.ended.append((number, result))
+
+
+def test_a_run_whose_process_dies_again_and_again_is_given_up_and_says_why(tmp_path, write):
+    heard, configs = Heard(), [run.config for run in spec.read(Path(write(SPEC)))]
+    pool = parallel._Pool(configs, storage.at(tmp_path), heard, lambda *_: None)
+    for _ in range(2):
+        pool._retry(1, "Its process died.")
+        assert 1 in pool.later
+        assert not heard.ended
+    pool._retry(1, "Its process died.")
+    reason = "Its process died. It was tried 3 times."
+    assert heard.ended == [(1, {"seed": 1, "finished": False, "failure": reason})]
+    assert RunFolder(tmp_path / configs[1].name).failure() == reason
+
+
+def test_ctrl_c_twice_ends_a_sweep_at_once_and_what_was_saved_goes_on(tmp_path, write):
+    out = tmp_path / "out"
+    process = start("sweep", write(SPEC.replace("60000", "50000000")), "--out", out)
+    wait_for(lambda: any(metrics(out).values()))
+    workers = children(process.pid)
+    for child in workers:
+        os.kill(child, signal.SIGSTOP)  # they cannot save, so the first Ctrl-C would wait for ever
+    process.send_signal(signal.SIGINT)
+    time.sleep(1)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=30)
+    assert process.returncode == 130, said
+    assert not {n for n, _, _ in processes()} & set(workers)
 
 
 def test_a_run_that_another_driver_has_is_left_to_it(tmp_path, write, capsys):

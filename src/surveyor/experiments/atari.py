@@ -12,7 +12,8 @@ from surveyor.errors import SurveyorError, unknown
 from surveyor.experiments.atari_table import PUBLISHED, Column, show_fig4, show_table1
 from surveyor.experiments.studies import StoppedError, table, write
 from surveyor.sweeps import spec
-from surveyor.sweeps.command import Engine, train
+from surveyor.sweeps.command import train
+from surveyor.sweeps.engine import Engine
 from surveyor.sweeps.spec import Planned
 from surveyor.sweeps.status import number
 from surveyor.training import problems, storage
@@ -59,13 +60,13 @@ class Experiment:
         return spec.plan(content, "surveyor paper atari")
 
 
-def run(experiment: Experiment, out: Path, engine: Engine, human: atari.Table) -> None:
+def run(experiment: Experiment, out: Path, runs: str, engine: Engine, human: atari.Table) -> None:
     """Train and test what has not been, then write atari, table1 and fig4."""
-    results = train(experiment.planned(), engine, Wishes(tests=experiment.tests))
+    results = train(experiment.planned(), runs, engine, Wishes(tests=experiment.tests))
     if not all(result and result["finished"] for result in results):
         failures = [result["failure"] for result in results if result and "failure" in result]
         raise SurveyorError(failures[0]) if failures else StoppedError
-    show(engine.out, out, human)
+    show(runs, out, human)
 
 
 def show(runs: str, out: Path, human: atari.Table, score: Score = "best") -> None:

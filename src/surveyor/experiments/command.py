@@ -12,6 +12,7 @@ from tyro.conf import Positional
 
 from surveyor.errors import SurveyorError, unknown
 from surveyor.options import parse
+from surveyor.sweeps.engine import Engine
 
 USAGE = """\
 surveyor paper: reproduce the paper, one result at a time
@@ -79,7 +80,7 @@ class AtariTable:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Atari:
+class Atari(Engine):
     """Train on Atari, test by the paper's protocol during training, and fill table 1 and figure 4.
     The whole of it, 49 games with 3 seeds and 200 million frames, is for a cluster."""
 
@@ -105,14 +106,6 @@ class Atari:
     runs: str = "paper/runs"
     """Where the runs go: a folder (with ray, one that all nodes share), or with ray any fsspec
     URL."""
-    engine: Literal["local", "ray"] = "local"
-    """local: one run per core of this machine. ray: tasks of a Ray cluster."""
-    address: str | None = None
-    """The Ray cluster's, such as 10.0.0.1:6379. By default one is started on this machine."""
-    cpus: float = 1.0
-    """With ray: processors for each run."""
-    gpus: float = 0.0
-    """With ray: accelerators for each run; a fraction lets runs share one."""
 
 
 def paper(argv: list[str]) -> int:
@@ -197,7 +190,6 @@ def _fig4(argv: list[str]) -> None:
 def _atari(argv: list[str]) -> None:
     from surveyor.envs.atari import scores
     from surveyor.experiments import atari
-    from surveyor.sweeps.command import Engine
     from surveyor.training.examine import Exams
 
     options = _parse("atari", Atari, argv)
@@ -213,14 +205,7 @@ def _atari(argv: list[str]) -> None:
     experiment = atari.Experiment(
         games, options.agents, options.seeds, options.frames, tests, settings
     )
-    engine = Engine(
-        engine=options.engine,
-        address=options.address,
-        out=options.runs,
-        cpus=options.cpus,
-        gpus=options.gpus,
-    )
-    atari.run(experiment, options.out, engine, options.human)
+    atari.run(experiment, options.out, options.runs, options, options.human)
 
 
 def _parse(command, kind, argv):

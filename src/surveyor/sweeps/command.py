@@ -2,18 +2,17 @@
 
 import dataclasses
 import json
-import math
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 from tyro.conf import Positional
 
 from surveyor import plots
-from surveyor.errors import SurveyorError
 from surveyor.options import parse
 from surveyor.sweeps import spec, status
+from surveyor.sweeps.engine import Engine
 from surveyor.sweeps.estimate import estimates, in_bytes
 from surveyor.sweeps.spec import Planned
 from surveyor.training import parallel, storage, work
@@ -26,38 +25,15 @@ Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Engine:
-    """Where runs are trained."""
-
-    engine: Literal["local", "ray"] = "local"
-    """local: one run per core of this machine. ray: tasks of a Ray cluster (pip install
-    "surveyor[ray]")."""
-    address: str | None = None
-    """The Ray cluster's, such as 10.0.0.1:6379 or auto. By default one is started on this
-    machine."""
-    out: str = "runs"
-    """Where the run folders go: a folder (with ray, one that all nodes share), or with ray any
-    fsspec URL, such as s3://bucket/folder."""
-    cpus: float = 1.0
-    """With ray: processors for each run."""
-    gpus: float = 0.0
-    """With ray: accelerators for each run; a fraction lets runs share one."""
-
-    def __post_init__(self):
-        if self.address is not None and self.engine != "ray":
-            raise SurveyorError("An address is that of a Ray cluster: add --engine ray.")
-        for name, least in (("cpus", 0.01), ("gpus", 0.0)):
-            if not least <= getattr(self, name) < math.inf:
-                raise SurveyorError(f"{name} must be at least {least:g}.")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Sweep(Engine):
     """Train every run of a specification. Given again it skips what is finished and goes on with
     what is not, so it can be stopped and started at will."""
 
     spec: Positional[Path]
     """The specification, a TOML file; experiments/ has the paper's own."""
+    out: str = "runs"
+    """Where the run folders go: a folder (with ray, one that all nodes share), or with ray any
+    fsspec URL, such as s3://bucket/folder."""
     dry_run: Flag = False
     """List the runs with an estimate of time, memory and disk, and train nothing."""
 
@@ -88,7 +64,7 @@ def sweep(argv: list[str]) -> int:
     if options.dry_run:
         print("\n".join(_forecast(planned)))
         return 0
-    results = train(planned, options)
+    results = train(planned, options.out, options)
     failed = [result for result in results if result and "failure" in result]
     ended = sum(bool(result and result["finished"]) for result in results)
     print(f"{ended} of {len(planned)} runs are done: surveyor status {options.out} says more.")
@@ -101,10 +77,10 @@ def sweep(argv: list[str]) -> int:
 
 
 def train(
-    planned: list[Planned], options: Engine, wishes: Wishes = work.NONE
+    planned: list[Planned], out: str, engine: Engine, wishes: Wishes = work.NONE
 ) -> list[Record | None]:
     """Train what has not ended yet; returns the result of every run."""
-    where = storage.at(options.out)
+    where = storage.at(out)
     where.prepare()
     status.note(where, planned)
     configs = [run.config for run in planned]
@@ -115,25 +91,21 @@ def train(
     if waiting:
         left = [configs[number] for number in waiting]
         with Overview(left, len(configs) - len(left)) as overview:
-            new = _train(left, options, overview, wishes)
+            new = _train(left, out, engine, overview, wishes)
         for number, result in zip(waiting, new, strict=True):
             results[number] = result
     return results
 
 
 def _train(
-    configs: list[Config], options: Engine, overview: Overview, wishes: Wishes
+    configs: list[Config], out: str, engine: Engine, overview: Overview, wishes: Wishes
 ) -> list[Record | None]:
-    if options.engine == "local":
-        return parallel.train_all(configs, options.out, overview, wishes, alone=False)
+    if engine.engine == "local":
+        return parallel.train_all(configs, out, overview, wishes, alone=False)
     from surveyor.sweeps import cluster
 
-    needs = [
-        cluster.Needs(options.cpus, options.gpus, found.memory) for found in estimates(configs)
-    ]
-    return cluster.train_all(
-        configs, options.out, overview, wishes, address=options.address, needs=needs
-    )
+    needs = [cluster.Needs(engine.cpus, engine.gpus, found.memory) for found in estimates(configs)]
+    return cluster.train_all(configs, out, overview, wishes, address=engine.address, needs=needs)
 
 
 def _ended(where: storage.Storage, config: Config) -> Record | None:

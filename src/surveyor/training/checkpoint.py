@@ -3,7 +3,9 @@
 import contextlib
 import errno
 import json
+import math
 import os
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -12,10 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
+from numpy.lib import format as npy
 
 from surveyor.errors import SurveyorError
 
 META = "meta"
+READ_BYTES = 1 << 20
+"""How much of an array is read at once."""
 BLANK = {"run": None, "records": 0, "seconds": 0.0, "more": {}}
 
 
@@ -56,27 +61,30 @@ def save(path: Path, tree: PyTree, meta: dict[str, Any]) -> None:
 def load(path: Path, like: PyTree) -> tuple[PyTree, dict[str, Any]]:
     """Read a checkpoint back into a tree of this structure, shapes and types.
 
-    NumPy's arrays may have been saved in part, by their first rows; they are filled in place.
+    NumPy's arrays may have been saved in part, by their first rows; they are filled in place, so
+    that a replay is in memory once.
     """
+    expected = dict(_named(like))
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        meta = {**BLANK, **json.loads(arrays.pop(META).tobytes())}
+        with zipfile.ZipFile(path) as archive:
+            names = {name.removesuffix(".npy") for name in archive.namelist()} - {META}
+            with archive.open(f"{META}.npy") as member:
+                meta = {**BLANK, **json.loads(npy.read_array(member).tobytes())}
+            fits = names == expected.keys() and all(
+                _fits(*_header(archive, name), leaf) for name, leaf in expected.items()
+            )
+            leaves = [_filled(archive, *item) for item in expected.items()] if fits else []
     except (OSError, MemoryError) as error:
         if not getattr(error, "errno", None) and isinstance(error, OSError):
             raise _damaged(path, error) from None
         raise
     except Exception as error:  # whatever a damaged archive makes its reader say
         raise _damaged(path, error) from None
-    expected = dict(_named(like))
-    if arrays.keys() != expected.keys() or not all(
-        _fits(arrays[name], leaf) for name, leaf in expected.items()
-    ):
+    if not fits:
         raise SurveyorError(
             f"The checkpoint '{path}' does not fit this run: it was written with other "
             "hyperparameters, or by another version of surveyor."
         )
-    leaves = [_filled(arrays[name], leaf) for name, leaf in expected.items()]
     return jax.tree.unflatten(jax.tree.structure(like), leaves), meta
 
 
@@ -87,17 +95,40 @@ def _damaged(path: Path, error: Exception) -> SurveyorError:
     )
 
 
-def _fits(array: np.ndarray, leaf: Any) -> bool:
-    same = array.ndim == leaf.ndim and array.dtype == np.dtype(leaf.dtype)
+def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype]:
+    with archive.open(f"{name}.npy") as member:
+        shape, _, dtype = _read_header(member)
+    return shape, dtype
+
+
+def _read_header(member: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
+    newer = npy.read_magic(member) > (1, 0)
+    return (npy.read_array_header_2_0 if newer else npy.read_array_header_1_0)(member)
+
+
+def _fits(shape: tuple[int, ...], dtype: np.dtype, leaf: Any) -> bool:
+    same = len(shape) == leaf.ndim and dtype == np.dtype(leaf.dtype)
     if isinstance(leaf, np.ndarray) and leaf.ndim:
-        return same and array.shape[1:] == leaf.shape[1:] and len(array) <= len(leaf)
-    return same and array.shape == leaf.shape
+        return same and shape[1:] == leaf.shape[1:] and shape[0] <= len(leaf)
+    return same and shape == leaf.shape
 
 
-def _filled(array: np.ndarray, leaf: Any) -> Any:
-    if not isinstance(leaf, np.ndarray):
-        return jnp.asarray(array)
-    leaf[slice(len(array)) if leaf.ndim else ()] = array
+def _filled(archive: zipfile.ZipFile, name: str, leaf: Any) -> Any:
+    with archive.open(f"{name}.npy") as member:
+        if not isinstance(leaf, np.ndarray):
+            return jnp.asarray(npy.read_array(member))
+        shape, fortran, _ = _read_header(member)
+        if fortran or not leaf.flags.c_contiguous:
+            raise ValueError("its arrays are not in rows")
+        size = leaf.itemsize * math.prod(shape)
+        left = leaf.reshape(-1).view(np.uint8).data[:size]
+        while left:
+            part = member.read(min(len(left), READ_BYTES))
+            if not part:
+                raise EOFError("it ends too early")
+            left[: len(part)] = part
+            left = left[len(part) :]
+        member.read(1)  # at the end the checksum is compared
     return leaf
 
 

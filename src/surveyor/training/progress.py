@@ -3,7 +3,6 @@
 import dataclasses
 import sys
 import time
-from types import TracebackType
 from typing import Any
 
 from rich.console import Console
@@ -74,12 +73,7 @@ class Reporter:
             self._status(name, "compiling")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._progress.stop()
 
     def update(self, number: int, record: Record, now: Record) -> None:
@@ -122,17 +116,12 @@ class Overview:
 
     def __enter__(self) -> "Overview":
         if self._live is not None:
-            self._live.__enter__()
+            self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         if self._live is not None:
-            self._live.__exit__(kind, error, traceback)
+            self._live.stop()
 
     def update(self, number: int, record: Record, now: Record) -> None:
         """A chunk of a run has ended."""
