@@ -94,7 +94,7 @@ def train(argv: list[str]) -> int:
     sinks = loggers.check(tensorboard=options.tensorboard, wandb=options.wandb)
     names = [f"{config.env} seed {config.seed}" for config in configs]
     with Reporter(names, configs[0].budget, unit=_unit(configs[0])) as reporter:
-        wishes = Wishes(again=True, sinks=sinks)
+        wishes = Wishes(again=True, sinks=sinks, beliefs=not options.no_beliefs)
         results = parallel.train_all(configs, options.out, reporter, wishes)
     begun = [result for result in results if result and "failure" not in result]
     failures = [result["failure"] for result in results if result and "failure" in result]

@@ -45,6 +45,8 @@ class Train:
     """Where the run folders go."""
     plot: Path | None = None
     """Write a picture of the (first) run's learning to this file."""
+    no_beliefs: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Do not write down now and then what the agent believes, which `surveyor report` shows."""
     tensorboard: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Write the metrics for TensorBoard as well, into the run folder."""
     wandb: str | None = None

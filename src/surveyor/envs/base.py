@@ -1,10 +1,12 @@
 """Functional environments, with the calling convention of gymnax 1.x."""
 
 import abc
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree, UInt8
 
 from surveyor.types import EnvSpec
@@ -18,6 +20,19 @@ class Params(eqx.Module):
     """What the environment's seed decides: for each state, the action that means the good move."""
 
     mapping: UInt8[Array, "..."]
+
+
+class Layout(NamedTuple):
+    """Where states are in a picture of what an agent believes about them."""
+
+    states: Int[np.ndarray, " n"]
+    """Those that can be reached and where an action matters; of a large problem, some of them."""
+    rows: Int[np.ndarray, " n"]
+    columns: Int[np.ndarray, " n"]
+    path: Int[np.ndarray, " m"]
+    """All states of the optimal path, in order."""
+    moves: tuple[str, str]
+    """What the good action does, and what the other one does."""
 
 
 class Environment(eqx.Module):
@@ -62,6 +77,14 @@ class Environment(eqx.Module):
     def default_params(self) -> Params:
         """The mapping of seed 0."""
         return self.params(0)
+
+    def layout(self, side: int) -> Layout | None:
+        """A picture of the problem with sides of at most so many states, if there is one."""
+        return None
+
+    def good(self, params: Params, states: Int[Array, " n"]) -> Int[Array, " n"]:
+        """In each state the action that means the good move."""
+        return params.mapping[states].astype(jnp.int32)
 
     @abc.abstractmethod
     def reset_env(self, key: Key[Array, ""], params: Params) -> tuple[Int[Array, ""], PyTree]:

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from surveyor.envs.base import Environment, Params
+from surveyor.envs.base import Environment, Layout, Params
 from surveyor.types import EnvSpec
 
 MOVE_COST = 0.01
@@ -42,13 +42,21 @@ class Chain(Environment):
         draws = np.random.RandomState(seed).binomial(1, 0.5, (self.size, self.size))
         return Params(jnp.asarray(draws.ravel(), jnp.uint8))
 
+    def layout(self, side):
+        line = np.arange(0, self.size, -(-self.size // side))
+        rows, columns = (x.ravel() for x in np.meshgrid(line, line, indexing="ij"))
+        reached = columns <= rows
+        rows, columns = rows[reached], columns[reached]
+        path = np.arange(self.size) * (self.size + 1)
+        return Layout(rows * self.size + columns, rows, columns, path, ("RIGHT", "LEFT"))
+
     def reset_env(self, key, params):
         start = jnp.zeros((), jnp.int32)
         return start, start
 
     def step_env(self, key, state, action, params):
         column = state % self.size
-        right = action == params.mapping[state]
+        right = action == self.good(params, state)
         reward = jnp.where(right, jnp.float32(-MOVE_COST / self.size), 0.0)
         reward = reward + (right & (column == self.size - 1))
         sideways = jnp.where(right, column < self.size - 1, -(column > 0).astype(jnp.int32))

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from surveyor.envs.base import Environment, Params
+from surveyor.envs.base import Environment, Layout, Params
 from surveyor.types import EnvSpec
 
 
@@ -39,12 +39,20 @@ class Tree(Environment):
         draws = np.random.RandomState(seed).binomial(1, 0.5, 1 if self.tied else self.size)
         return Params(jnp.asarray(np.broadcast_to(draws, self.size), jnp.uint8))
 
+    def layout(self, side):
+        path = 2 * np.arange(self.size)
+        shown = path[:: -(-self.size // side**2)]
+        return Layout(shown, np.zeros_like(shown), shown // 2, path, ("UP", "DOWN"))
+
+    def good(self, params, states):
+        return params.mapping[states // 2].astype(jnp.int32)
+
     def reset_env(self, key, params):
         start = jnp.zeros((), jnp.int32)
         return start, start
 
     def step_env(self, key, state, action, params):
-        up = action == params.mapping[state // 2]
+        up = action == self.good(params, state)
         state = jnp.where(up, state + 2, state + 1)
         goal = state == 2 * self.size
         return state, state, goal.astype(jnp.float32), goal | ~up, {}

@@ -12,6 +12,7 @@ from surveyor import agents, envs
 from surveyor.agents.base import Agent
 from surveyor.errors import SurveyorError
 from surveyor.training import problems
+from surveyor.training.beliefs import Recorder
 from surveyor.training.config import Config
 from surveyor.training.folder import Record, RunFolder
 from surveyor.training.run import Run
@@ -61,6 +62,7 @@ def train(
     stop_when_solved: bool = True,
     protocol: str | None = None,
     out: str | Path | None = None,
+    beliefs: bool = False,
     report: Report | None = None,
 ) -> Run:
     """Train an agent and return the run.
@@ -78,6 +80,8 @@ def train(
     - `protocol`: of Atari games, `"paper"` or `"machado"`.
     - `out`: a folder to put the run's folder in; None keeps it in memory (see `Run.save`). A run
       that was begun there is continued.
+    - `beliefs`: whether to write down there, now and then, what the agent believes: `surveyor
+      report` shows it.
     - `report`: called with the run after every chunk.
 
     Ctrl-C stops after the current chunk, with everything saved; the run is then not `finished`.
@@ -91,7 +95,10 @@ def train(
         stop_when_solved=stop_when_solved,
         protocol=protocol,
     )
-    return finish(begin(config, None if out is None else Path(out)), report)
+    run = begin(config, None if out is None else Path(out))
+    if beliefs and run.folder is not None:
+        run.folder.keep_beliefs()
+    return finish(run, report)
 
 
 def begin(config: Config, out: Path | None) -> Run:
@@ -153,8 +160,13 @@ def load(path: str | Path, env: Any = None) -> Run:
 
 def finish(run: Run, report: Report | None, stop: Callable[[], bool] | None = None) -> Run:
     """Train to the end, or until Ctrl-C or `stop`; either way everything is saved."""
+    look = lambda: None  # noqa: E731
+    if run.folder is not None and run.folder.keeps_beliefs and not run.finished:
+        look = Recorder(run, run.folder)
+    look()
     with _interrupts() as interrupted:
         for _ in run.advance() if stop is None or not stop() else ():
+            look()
             if report is not None:
                 report(run)
             told = interrupted() or (stop is not None and stop())

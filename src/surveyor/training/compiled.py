@@ -46,6 +46,8 @@ class Loop(eqx.Module):
     """Optimal tests in a row, up to now."""
     solved_at: Int[Array, ""]
     """The episode of the first test of the first row of `TESTS_TO_SOLVE`, or -1."""
+    visits: Int[Array, "states actions"]
+    """How often each action was taken in each state, in training."""
 
 
 class Interval(eqx.Module):
@@ -87,6 +89,7 @@ def start(agent: Agent, env: Environment, key: Key[Array, ""]) -> Loop:
         first_success=jnp.full((), -1, jnp.int32),
         passed=jnp.zeros((), jnp.int32),
         solved_at=jnp.full((), -1, jnp.int32),
+        visits=jnp.zeros((env.spec.num_states, env.spec.num_actions), jnp.int32),
     )
 
 
@@ -163,6 +166,7 @@ def train_episode(
         first_success=jnp.where(first, episode, loop.first_success),
         passed=loop.passed,
         solved_at=loop.solved_at,
+        visits=loop.visits.at[record.transitions.obs, record.transitions.action].add(mask),
     )
     return loop, record, jax.tree.map(jnp.mean, metrics)
 

@@ -7,16 +7,19 @@
   result.json            only when the run has ended
   failure.json           only when it could not go on: why
   tests.json             only where greedy episodes were asked for during training
+  beliefs/               only where asked for: what the agent believed, now and then
 """
 
 import contextlib
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from jaxtyping import PyTree
 
 from surveyor.errors import HeldError, SurveyorError
@@ -24,6 +27,7 @@ from surveyor.training import checkpoint
 from surveyor.training.config import Config, versions
 
 Record = dict[str, Any]
+Arrays = dict[str, np.ndarray]
 
 _claimed: set[Path] = set()
 """Folders that this process has claimed as a whole."""
@@ -49,6 +53,7 @@ class RunFolder:
         self._result = self.path / "result.json"
         self._failure = self.path / "failure.json"
         self._tests = self.path / "tests.json"
+        self._beliefs = self.path / "beliefs"
 
     @classmethod
     def create(cls, path: Path, config: Config) -> "RunFolder":
@@ -60,6 +65,7 @@ class RunFolder:
             old = (folder._result, folder._failure, folder._tests, folder._checkpoint)
             for file in (*old, folder._metrics):
                 file.unlink(missing_ok=True)
+            shutil.rmtree(folder._beliefs, ignore_errors=True)
             checkpoint.write_atomically(folder._config, _pretty(config.to_json()))
         except OSError as error:
             if claimed:  # it was there a moment ago, and may be again
@@ -224,6 +230,34 @@ class RunFolder:
     def write_tests(self, tests: list[Record]) -> None:
         """Write all of them."""
         checkpoint.write_atomically(self._tests, _pretty({"tests": tests}))
+
+    @property
+    def keeps_beliefs(self) -> bool:
+        """Whether what the agent believes is to be written down now and then."""
+        return self._beliefs.is_dir()
+
+    def keep_beliefs(self) -> None:
+        """From now on."""
+        self._beliefs.mkdir(exist_ok=True)
+
+    def belief_times(self) -> list[int]:
+        """When, in episodes or steps."""
+        return sorted(int(path.stem) for path in self._beliefs.glob("[0-9]*.npz"))
+
+    def belief(self, at: int | str) -> Arrays:
+        """What was written then; an error of NumPy's or of the system's where it is damaged."""
+        with np.load(self._belief(at), allow_pickle=False) as archive:
+            return dict(archive)
+
+    def write_belief(self, at: int | str, arrays: Arrays) -> None:
+        """Write it, by a number or by a name."""
+        with checkpoint.written_atomically(self._belief(at)) as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays)
+
+    def _belief(self, at: int | str) -> Path:
+        return (
+            self._beliefs / f"{at:010d}.npz" if isinstance(at, int) else self._beliefs / f"{at}.npz"
+        )
 
     def _lines(self) -> list[bytes]:
         return self._metrics.read_bytes().splitlines() if self._metrics.exists() else []

@@ -45,6 +45,13 @@ class Runner(abc.ABC):
 
     def __init__(self, config: Config):
         self.config = config
+        self.pauses: Callable[[int], int] | None = None
+        """After so many episodes or steps, when a chunk has to end next."""
+
+    @property
+    @abc.abstractmethod
+    def every(self) -> int:
+        """Episodes or steps between two records."""
 
     @property
     @abc.abstractmethod
@@ -112,6 +119,10 @@ class EpisodeRunner(Runner):
         self.env = env
 
     @property
+    def every(self) -> int:
+        return compiled.TEST_EVERY
+
+    @property
     def spec(self) -> EnvSpec:
         return self.env.spec
 
@@ -130,6 +141,9 @@ class EpisodeRunner(Runner):
         program = _episode_program(config.agent, self.env, config.stop_when_solved)
         intervals = 1
         while not self.finished(loop):
+            if self.pauses is not None:
+                left = self.pauses(int(loop.episode)) - int(loop.episode)
+                intervals = min(intervals, math.ceil(left / self.every))
             began = time.perf_counter()
             loop, records, done = jax.block_until_ready(
                 program(loop, params, key, np.int32(config.budget), np.int32(intervals))
@@ -155,6 +169,10 @@ class StepRunner(Runner):
     """What runs by steps have in common: when they end, and what they say of themselves."""
 
     unit = "step"
+
+    @property
+    def every(self) -> int:
+        return self.rounds_per_record * Rhythm.of(self.config.agent).steps
 
     @property
     def rounds_per_record(self) -> int:

@@ -29,6 +29,8 @@ class Wishes(NamedTuple):
     sinks: Sinks | None = None
     tests: Exams | None = None
     """Greedy episodes during training."""
+    beliefs: bool = False
+    """Whether to write down what the agent believes, now and then."""
 
 
 NONE = Wishes()
@@ -48,6 +50,8 @@ def carry_out(
         if ended is not None and (wishes.tests is None or folder.tests()):
             return {**ended, "finished": True, "path": claim.place}
         run = api.begin(config, claim.root) if ended is None else api.load(folder.path)
+        if wishes.beliefs and ended is None:
+            folder.keep_beliefs()
         examine = Examiner(run, wishes.tests)
         examine()  # it may have been killed before its last test
         with loggers.opened(run, wishes.sinks) as log:

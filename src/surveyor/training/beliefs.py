@@ -1,0 +1,240 @@
+"""What an agent believes, written down now and then while it trains: the data of the report."""
+
+import functools
+import time
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Key, PyTree, Shaped
+
+from surveyor.agents.base import Agent
+from surveyor.envs.base import Environment, Params
+from surveyor.training import compiled
+from surveyor.training.folder import Arrays, RunFolder
+from surveyor.training.progress import done
+from surveyor.training.run import Run
+from surveyor.training.runner import EpisodeRunner
+from surveyor.types import State
+
+SIDE = 160
+"""A picture has at most so many rows and columns of states."""
+SAMPLES = 64
+"""Posterior samples, for probabilities and where an agent has nothing exact to say."""
+PATHS = 8
+"""Sampled policies whose episodes are kept."""
+OBSERVATIONS = 6
+"""Observations whose Q values are followed where states are not numbers."""
+FREE_SECONDS = 0.5
+"""Time that looking may always take, beside compilation;"""
+SHARE = 0.03
+"""beyond that no more than this share of the time spent training."""
+OBSERVED = "observations"
+SOON: dict[str, str | bool] = {
+    "xla_backend_optimization_level": "0",
+    "xla_llvm_disable_expensive_passes": True,
+}
+"""Compiler options for a program that is better ready soon than fast."""
+
+
+class Recorder:
+    """Looks at a run before its first episode, then after times that grow by half an octave, and
+    at its end."""
+
+    def __init__(self, run: Run, folder: RunFolder):
+        self._run, self._folder, self._spent, self._seen = run, folder, 0.0, False
+        now, every = done(run.result), run.runner.every
+        # What was written after the checkpoint is written again, by the same bits.
+        self._last = max((at for at in folder.belief_times() if at <= now), default=-1)
+        self._times = [0, *(round(2 ** (k / 2)) * every for k in range(64))]
+        run.runner.pauses = self._next
+
+    def __call__(self) -> None:
+        """Look, if it is time."""
+        run = self._run
+        now, allowed = done(run.result), max(FREE_SECONDS, SHARE * run.seconds)
+        ends = run.finished and now > self._last
+        if not ends and (now < self._next(self._last) or self._spent > allowed):
+            return
+        began = time.monotonic()
+        found = look(run, self._folder)
+        self._last = now
+        if found is not None:
+            self._folder.write_belief(now, found)
+            if self._seen:  # the first time is mostly compilation
+                self._spent += time.monotonic() - began
+            self._seen = True
+
+    def _next(self, at: int) -> int:
+        return next(time for time in self._times if time > at)
+
+
+def look(run: Run, folder: RunFolder) -> Arrays | None:
+    """What the agent believes now; None where there is nothing yet to ask it about."""
+    if isinstance(run.runner, EpisodeRunner):
+        env = run.runner.env
+        program = _tabular(run.agent, env)
+        if program is None:
+            return None
+        key = jax.random.fold_in(jax.random.key(run.config.seed), int(run.loop.episode))
+        found = program(run.loop.agent, run.loop.visits, env.params(run.config.seed), key)
+    else:
+        observations = _observations(run, folder)
+        if observations is None:
+            return None
+        found = ask(run.agent, run.state, jnp.asarray(observations), jax.random.key(0))
+    return {name: np.asarray(value) for name, value in found.items()}
+
+
+def exact(agent: Agent) -> bool:
+    """Whether it knows its belief in closed form."""
+    return type(agent).q_posterior is not Agent.q_posterior
+
+
+def samples(
+    agent: Agent, state: State, obs: Shaped[Array, "n ..."], key: Key[Array, ""], count: int
+) -> Float[Array, "k n actions"]:
+    """Q values under several indices."""
+    draw = lambda key: agent.q(state, agent.sample(state, key), obs)  # noqa: E731
+    return jax.lax.map(draw, jax.random.split(key, count))
+
+
+def votes(q: Float[Array, "k n actions"]) -> Float[Array, "n actions"]:
+    """The share of samples that would take each action; equals share their vote."""
+    best = (q == jnp.max(q, axis=-1, keepdims=True)).astype(jnp.float32)
+    return jnp.mean(best / jnp.sum(best, axis=-1, keepdims=True), axis=0)
+
+
+@eqx.filter_jit
+def ask(
+    agent: Agent, state: State, obs: Shaped[Array, "n ..."], key: Key[Array, ""]
+) -> dict[str, Array]:
+    """Mean and standard deviation of Q, and how likely each action is, for some observations."""
+    q = samples(agent, state, obs, key, SAMPLES)
+    mean, std = agent.q(state, agent.greedy(state), obs), jnp.std(q, axis=0, ddof=1)
+    if exact(agent):
+        variance = jnp.diagonal(agent.q_posterior(state, obs).covariance)
+        std = jnp.sqrt(jnp.maximum(variance, 0.0)).reshape(std.shape)
+    return {"mean": mean, "std": std, "probability": votes(q)}
+
+
+def _observations(run: Run, folder: RunFolder) -> np.ndarray | None:
+    """Those that the agent is asked about: from its replay, when its random steps are over."""
+    try:
+        return folder.belief(OBSERVED)["obs"]
+    except (OSError, ValueError, KeyError):
+        pass
+    ring = run.loop.ring
+    if int(run.loop.learning.step) < run.agent.warmup or int(ring.count(1)) < OBSERVATIONS:
+        return None
+    u = (np.arange(OBSERVATIONS, dtype=np.float32) + 0.5) / OBSERVATIONS
+    obs = np.asarray(ring.sample(u, 1, 1.0).obs)
+    folder.write_belief(OBSERVED, {"obs": obs})
+    return obs
+
+
+@functools.lru_cache(maxsize=4)
+def _tabular(agent: Agent, env: Environment) -> Callable[..., dict[str, Array]] | None:
+    """A program that looks at every state of a picture, for all seeds of a problem."""
+    layout = env.layout(SIDE)
+    if layout is None:
+        return None
+    n, path = len(layout.states), jnp.asarray(layout.path)
+    states = jnp.concatenate([jnp.asarray(layout.states), path])
+    some = slice(None, None, -(-len(path) // SIDE))
+
+    def program(state: State, visits: Int[Array, "states actions"], params: Params, key):
+        sample_key, play_key = jax.random.split(key)
+        sample_keys = jax.random.split(sample_key, SAMPLES)
+        indices = jax.lax.map(lambda key: agent.sample(state, key), sample_keys)
+        good = env.good(params, states)
+        both = jnp.stack([good, 1 - good], axis=1)
+        take = lambda x: jnp.take_along_axis(x, both, axis=1)  # noqa: E731
+        mean, covariance, likely = _marginals(agent, state, indices, states)
+        mean = take(mean)
+        variance = take(jnp.maximum(jnp.diagonal(covariance, axis1=1, axis2=2), 0.0))
+        along = jax.lax.map(lambda index: agent.q(state, index, path), indices)
+        few = jax.tree.map(lambda x: x[:PATHS], indices)
+        return {
+            "visits": take(visits[states])[:n],
+            "mean": mean[:n],
+            "std": jnp.sqrt(variance[:n]),
+            "probability": take(likely)[:n, 0],
+            "paths": _episodes(agent, env, params, state, few, play_key),
+            "joint": jnp.mean(jnp.all(jnp.argmax(along, axis=-1) == good[n:], axis=1)),
+            "log10_factorised": _factorised(mean[n:], variance[n:]),
+            "correlation": _correlation(agent, state, along[:, some], path[some], good[n:][some]),
+        }
+
+    key = jax.random.key(0)
+    loop = jax.eval_shape(lambda: compiled.start(agent, env, key))
+    lowered = jax.jit(program).lower(loop.agent, loop.visits, env.default_params, key)
+    return lowered.compile(compiler_options=SOON)
+
+
+def _marginals(
+    agent: Agent, state: State, indices: PyTree, states: Int[Array, " n"]
+) -> tuple[Float[Array, "n 2"], Float[Array, "n 2 2"], Float[Array, "n 2"]]:
+    """For each state by itself: mean and covariance of Q, and how likely each action is."""
+    if exact(agent):
+        each = jax.vmap(lambda one: agent.q_posterior(state, one[None]))(states)
+        mean, covariance = each.mean[:, 0], each.covariance
+        spread = covariance[:, 0, 0] + covariance[:, 1, 1] - 2 * covariance[:, 0, 1]
+        first = _exceeds(mean[:, 0] - mean[:, 1], spread)
+        return mean, covariance, jnp.stack([first, 1 - first], axis=1)
+    q = jax.lax.map(lambda index: agent.q(state, index, states), indices)
+    off = q - jnp.mean(q, axis=0)
+    covariance = jnp.einsum("kna,knb->nab", off, off) / (SAMPLES - 1)
+    return agent.q(state, agent.greedy(state), states), covariance, votes(q)
+
+
+def _exceeds(gap: Float[Array, "*n"], variance: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """P(N(gap, variance) > 0), a half where it is certain to be 0."""
+    spread = jnp.sqrt(jnp.maximum(variance, 1e-30))
+    return jnp.where(gap == 0, 0.5, jax.scipy.stats.norm.cdf(gap / spread))
+
+
+def _factorised(mean: Float[Array, "m 2"], variance: Float[Array, "m 2"]) -> Float[Array, ""]:
+    """Proposition 1: the logarithm of how likely the good action would be all along the optimal
+    path if Q values of these means and variances were independent."""
+    likely = _exceeds(mean[:, 0] - mean[:, 1], jnp.sum(variance, axis=1))
+    return jnp.sum(jnp.log10(jnp.maximum(likely, 1e-30)))
+
+
+def _correlation(
+    agent: Agent,
+    state: State,
+    q: Float[Array, "k m 2"],
+    path: Int[Array, " m"],
+    good: Int[Array, " m"],
+) -> Float[Array, "m m"]:
+    """Of Q(s, good action) along the path: exact, or else from the samples."""
+    if exact(agent):
+        places = 2 * jnp.arange(len(path)) + good
+        covariance = agent.q_posterior(state, path).covariance[places][:, places]
+    else:
+        chosen = jnp.take_along_axis(q, good[None, :, None], axis=2)[:, :, 0]
+        covariance = jnp.atleast_2d(jnp.cov(chosen, rowvar=False))
+    std = jnp.sqrt(jnp.maximum(jnp.diagonal(covariance), 0.0))
+    scale = jnp.where(std > 0, 1 / jnp.maximum(std, 1e-30), 0.0)
+    return (covariance * scale[:, None] * scale).astype(jnp.float16)
+
+
+def _episodes(
+    agent: Agent,
+    env: Environment,
+    params: Params,
+    state: State,
+    indices: PyTree,
+    key: Key[Array, ""],
+) -> Int[Array, "k horizon"]:
+    """The states of episodes with sampled policies; -1 after their end."""
+
+    def one(index):
+        record = compiled.rollout(agent, env, params, state, index, key)
+        within = jnp.arange(env.horizon) < record.length
+        return jnp.where(within, record.transitions.obs, -1)
+
+    return jax.lax.map(one, indices)
