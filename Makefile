@@ -2,11 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench bench-peers clean
+.PHONY: browser demo test lint bench bench-peers clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    install, then watch SU solve Tree-100 and draw a picture of it"
+	@echo "make demo    install, then watch SU solve Tree-100 and draw a picture and a report of it"
 	@echo "make test    install, then run all tests"
 	@echo "make lint    ruff and pyright"
 	@echo "make bench   the benchmarks behind the speed claims"
@@ -16,7 +16,7 @@ help:
 # One marker file for each set of extras: it is newer than what it was made from, or pip runs again.
 .venv/.demo: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[plots]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[plots,report]"
 	@touch $@
 
 .venv/.test: .venv/.demo pyproject.toml constraints.txt
@@ -25,8 +25,15 @@ help:
 
 demo: .venv/.demo
 	$(BIN)/surveyor train Tree-100 --out demo --plot demo/learning.png
+	$(BIN)/surveyor report demo
 
-test: .venv/.test
+# The report is tested in a real browser, Debian's; where it cannot be installed those tests say so.
+browser:
+	@command -v chromium chromedriver >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+		apt-get install -y -qq --no-install-recommends chromium chromium-driver >/dev/null; } || \
+		echo "Chromium could not be installed; the tests of the report need chromium and chromium-driver."
+
+test: .venv/.test browser
 	$(BIN)/python -m pytest -n auto
 
 lint: .venv/.test

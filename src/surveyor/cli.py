@@ -19,6 +19,7 @@ from surveyor.envs.functional import MINATAR
 from surveyor.errors import SurveyorError, unknown
 from surveyor.experiments.command import paper
 from surveyor.options import parse
+from surveyor.report.command import report, watch
 from surveyor.sweeps.command import plot, show_status, sweep
 from surveyor.training import api, film, loggers, parallel, problems
 from surveyor.training.config import Config
@@ -38,6 +39,8 @@ surveyor: deep exploration for reinforcement learning
   surveyor sweep SPEC      train many runs from a specification, here or on a Ray cluster
   surveyor status DIR      how the runs in a folder stand
   surveyor plot DIR        learning curves, profiles and scores of the runs in a folder
+  surveyor report DIR      a page for the browser: how runs learnt, what the agent believed
+  surveyor watch DIR       the same page while training goes on
   surveyor paper RESULT    reproduce a figure, a table or the propositions of the paper
 
 surveyor COMMAND --help says more about each."""
@@ -188,6 +191,8 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "sweep": sweep,
     "status": show_status,
     "plot": plot,
+    "report": report,
+    "watch": watch,
     "paper": paper,
 }
 

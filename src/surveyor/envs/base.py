@@ -82,7 +82,11 @@ class Environment(eqx.Module):
         """A picture of the problem with sides of at most so many states, if there is one."""
         return None
 
-    def good(self, params: Params, states: Int[Array, " n"]) -> Int[Array, " n"]:
+    def place(self, states: Int[np.ndarray, "*n"]) -> tuple[np.ndarray, np.ndarray]:
+        """Row and column of states in that picture."""
+        return np.zeros_like(states), states
+
+    def good(self, params: Params, states: Int[Array, "*n"]) -> Int[Array, "*n"]:
         """In each state the action that means the good move."""
         return params.mapping[states].astype(jnp.int32)
 

@@ -46,9 +46,12 @@ class Chain(Environment):
         line = np.arange(0, self.size, -(-self.size // side))
         rows, columns = (x.ravel() for x in np.meshgrid(line, line, indexing="ij"))
         reached = columns <= rows
-        rows, columns = rows[reached], columns[reached]
+        states = (rows * self.size + columns)[reached]
         path = np.arange(self.size) * (self.size + 1)
-        return Layout(rows * self.size + columns, rows, columns, path, ("RIGHT", "LEFT"))
+        return Layout(states, *self.place(states), path, ("RIGHT", "LEFT"))
+
+    def place(self, states):
+        return np.divmod(states, self.size)
 
     def reset_env(self, key, params):
         start = jnp.zeros((), jnp.int32)

@@ -42,7 +42,10 @@ class Tree(Environment):
     def layout(self, side):
         path = 2 * np.arange(self.size)
         shown = path[:: -(-self.size // side**2)]
-        return Layout(shown, np.zeros_like(shown), shown // 2, path, ("UP", "DOWN"))
+        return Layout(shown, *self.place(shown), path, ("UP", "DOWN"))
+
+    def place(self, states):
+        return np.zeros_like(states), states // 2
 
     def good(self, params, states):
         return params.mapping[states // 2].astype(jnp.int32)

@@ -9,7 +9,7 @@ from surveyor import plots, statistics
 from surveyor.sweeps.summary import Curve, Curves, Summary
 
 SMOOTHING = 0.03
-"""The share of its budget that every point of a learning curve is the mean of."""
+"""The share of a learning curve that every point of it is the mean of."""
 
 
 def curves(found: Curves, path: Path) -> Path:
@@ -54,7 +54,7 @@ def common(runs: list[Curve], points: int = 200) -> tuple[np.ndarray, np.ndarray
     far as all of them have come."""
     end = min(float(run.times[-1]) for run in runs)
     times = np.linspace(end / points, end, points)
-    half = max(SMOOTHING * max(run.budget for run in runs) / 2, end / points)
+    half = max(SMOOTHING * end / 2, end / points)
     values = np.full((len(runs), points), np.nan)
     for row, run in zip(values, runs, strict=True):
         for i, time in enumerate(times):

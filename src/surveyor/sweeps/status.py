@@ -50,7 +50,7 @@ def survey(where: Storage) -> list[Standing]:
         names = [*labels, *(name for name in begun if name not in labels)]
         if not names:
             raise SurveyorError(f"There are no runs in '{folder}'.")
-        return [_stand(folder, name, labels.get(name), where) for name in names]
+        return [stand(folder, name, labels.get(name), where) for name in names]
 
 
 def _plan(folder: Path) -> dict[str, str]:
@@ -64,7 +64,8 @@ def _plan(folder: Path) -> dict[str, str]:
     return found
 
 
-def _stand(folder: Path, name: str, label: str | None, where: Storage) -> Standing:
+def stand(folder: Path, name: str, label: str | None, where: Storage) -> Standing:
+    """How one of them stands."""
     run = RunFolder(folder / name)
     reason = run.failure()
     try:

@@ -41,24 +41,29 @@ Curves = dict[tuple[str, str], list[Curve]]
 
 def curves(where: Storage, standings: list[Standing]) -> Curves:
     """Those of every run that has something to show."""
-    found: Curves = {}
     with where.looked_at() as folder:
-        for standing in standings:
-            config = standing.config
-            if config is None:
-                continue
-            points = [_point(record) for record in RunFolder(folder / standing.name).metrics()]
-            known = np.array([p for p in points if p is not None], float).reshape(-1, 2)
-            if len(known):
-                ended = standing.state == "done"
-                curve = Curve(known[:, 0], known[:, 1], config.budget, ended)
-                found.setdefault((standing.label, config.env), []).append(curve)
+        records = {each.name: RunFolder(folder / each.name).metrics() for each in standings}
+    return gathered(standings, records)
+
+
+def gathered(standings: list[Standing], records: dict[str, list[Record]]) -> Curves:
+    """The same from the metrics of each run."""
+    found: Curves = {}
+    for standing in standings:
+        config = standing.config
+        if config is None:
+            continue
+        points = [point(record) for record in records[standing.name]]
+        known = np.array([p for p in points if p is not None], float).reshape(-1, 2)
+        if len(known):
+            curve = Curve(known[:, 0], known[:, 1], config.budget, standing.state == "done")
+            found.setdefault((standing.label, config.env), []).append(curve)
     if not found:
         raise SurveyorError("None of the runs has a return to show yet.")
     return found
 
 
-def _point(record: Record) -> tuple[float, float] | None:
+def point(record: Record) -> tuple[float, float] | None:
     """When, and the mean return; None where a record has none."""
     when, earned = number(record.get("step")), number(record.get("return"))
     if isinstance(record.get("returns"), list):

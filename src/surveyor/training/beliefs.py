@@ -155,7 +155,7 @@ def _tabular(agent: Agent, env: Environment) -> Callable[..., dict[str, Array]] 
         mean, covariance, likely = _marginals(agent, state, indices, states)
         mean = take(mean)
         variance = take(jnp.maximum(jnp.diagonal(covariance, axis1=1, axis2=2), 0.0))
-        along = jax.lax.map(lambda index: agent.q(state, index, path), indices)
+        along = _each(lambda index: agent.q(state, index, path), indices, SAMPLES)
         few = jax.tree.map(lambda x: x[:PATHS], indices)
         return {
             "visits": take(visits[states])[:n],
@@ -184,7 +184,7 @@ def _marginals(
         spread = covariance[:, 0, 0] + covariance[:, 1, 1] - 2 * covariance[:, 0, 1]
         first = _exceeds(mean[:, 0] - mean[:, 1], spread)
         return mean, covariance, jnp.stack([first, 1 - first], axis=1)
-    q = jax.lax.map(lambda index: agent.q(state, index, states), indices)
+    q = _each(lambda index: agent.q(state, index, states), indices, SAMPLES)
     off = q - jnp.mean(q, axis=0)
     covariance = jnp.einsum("kna,knb->nab", off, off) / (SAMPLES - 1)
     return agent.q(state, agent.greedy(state), states), covariance, votes(q)
@@ -237,4 +237,9 @@ def _episodes(
         within = jnp.arange(env.horizon) < record.length
         return jnp.where(within, record.transitions.obs, -1)
 
-    return jax.lax.map(one, indices)
+    return _each(one, indices, PATHS)
+
+
+def _each(function: Callable[[PyTree], Array], indices: PyTree, count: int) -> Array:
+    """Of every index; there are agents whose index is nothing."""
+    return jax.lax.map(lambda pair: function(pair[0]), (indices, jnp.arange(count)))

@@ -1,5 +1,7 @@
 """A film of one greedy episode."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,10 @@ from surveyor.training.runner import FunctionalRunner
 
 SECOND = 15
 """Steps a second: those of Atari, which shows 60 frames and holds an action for four."""
-LARGER = 4
+LARGER = 32
 """How many times as large a small picture is shown."""
+SMALL = 36
+"""One with fewer rows is small."""
 LONGEST = 10_000
 
 
@@ -42,35 +46,48 @@ def write(run: Run, path: str | Path, seed: int = 0) -> Path:
 
 
 def _frames(run: Run, seed: int) -> np.ndarray:
-    runner = run.runner
     seen: list[np.ndarray] = []
+
+    def see(obs: np.ndarray, picture: Callable[[], np.ndarray]) -> None:
+        if len(seen) < LONGEST:
+            seen.append(picture())
+
+    watch(run, seed, see)
+    if seen[0].shape[0] < SMALL:
+        seen = [np.kron(frame, np.ones((LARGER, LARGER, 1), np.uint8)) for frame in seen]
+    return np.stack(seen)
+
+
+def watch(run: Run, seed: int, see: Callable[[np.ndarray, Callable[[], np.ndarray]], None]) -> None:
+    """Play a greedy episode; `see` is called before every step, with the observation and with what
+    makes a picture of it."""
+    runner = run.runner
     if isinstance(runner, HostRunner):
         envs = runner.make(1)
         try:
-            play(run.agent, run.state, envs, 1, 10**9 + seed, lambda _: seen.append(envs.picture()))
+            play(run.agent, run.state, envs, 1, 10**9 + seed, lambda o: see(o[0], envs.picture))
         finally:
             envs.close()
     elif isinstance(runner, FunctionalRunner) and len(runner.spec.shape) == 3:
-        seen = _functional(run, runner, seed)
+        _watch_functional(run, runner, seed, see)
     else:
         raise SurveyorError(f"{run.config.env} has no pictures to film.")
-    return np.stack(seen[:LONGEST])
 
 
-def _functional(run: Run, runner: FunctionalRunner, seed: int) -> list[np.ndarray]:
+def _watch_functional(run: Run, runner: FunctionalRunner, seed: int, see: Callable) -> None:
     env, index = runner.env, run.agent.greedy(run.state)
-    key, seen = jax.random.key(seed), []
+    key = jax.random.key(seed)
     obs, state = env.reset(key)
     act = jax.jit(lambda obs, u: run.agent.act(run.state, index, obs, u))
     step = jax.jit(env.step)
-    over = False
-    while not over and len(seen) < LONGEST:
-        seen.append(coloured(np.asarray(obs)))
+    for _ in range(LONGEST):
+        seen = np.asarray(obs)
+        see(seen, partial(coloured, seen))
         key, act_key, env_key = jax.random.split(key, 3)
         u = jax.random.uniform(act_key, (env.spec.num_actions,))
         obs, state, _, terminated, truncated, _ = step(env_key, state, act(obs, u))
-        over = bool(terminated | truncated)
-    return seen
+        if terminated | truncated:
+            break
 
 
 def coloured(channels: Any) -> np.ndarray:
@@ -79,5 +96,4 @@ def coloured(channels: Any) -> np.ndarray:
     hue = np.arange(count) / count
     colours = 0.5 + 0.5 * np.cos(2 * np.pi * (hue[:, None] + np.array([0.0, 1 / 3, 2 / 3])))
     shown = np.max(channels[..., None].astype(float) * colours, axis=2)
-    small = (255 * shown).astype(np.uint8)
-    return np.kron(small, np.ones((8 * LARGER, 8 * LARGER, 1), np.uint8))
+    return (255 * shown).astype(np.uint8)

@@ -1,0 +1,107 @@
+"""The page while training goes on: a small server for this machine alone, which only reads."""
+
+import hashlib
+import http.server
+import threading
+import urllib.parse
+from pathlib import Path
+
+from surveyor.errors import SurveyorError
+from surveyor.report import page
+from surveyor.report.collect import collect
+from surveyor.training import api
+
+HOST = "127.0.0.1"
+
+
+class Source:
+    """The data of a folder, read again only when something in it has changed."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self._lock, self._version, self._text = threading.Lock(), "", ""
+
+    def now(self) -> tuple[str, str]:
+        """A name for the state of the folder, and the data as JSON."""
+        with self._lock:
+            version = self._stamp()
+            if version != self._version:
+                data = collect(self.folder, episodes=False, live=True)
+                self._version, self._text = version, page.as_json(data)
+            return self._version, self._text
+
+    def _stamp(self) -> str:
+        """Sizes and times of what the page is made from."""
+        names = ("config.json", "metrics.jsonl", "result.json", "failure.json", "beliefs")
+        found = []
+        for name in names:
+            for path in sorted([*self.folder.glob(name), *self.folder.glob(f"*/{name}")]):
+                try:
+                    known = path.stat()
+                except OSError:
+                    continue
+                found.append(f"{path} {known.st_size} {known.st_mtime_ns}")
+        return hashlib.sha256("\n".join(found).encode()).hexdigest()[:16]
+
+
+def server(folder: Path, port: int = 0) -> http.server.ThreadingHTTPServer:
+    """A server on the loopback address; its port is chosen where it is 0."""
+    source = Source(folder)
+    source.now()  # an error now, if there is nothing to show
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            address = urllib.parse.urlsplit(self.path)
+            if not self._local():
+                self.send_error(403)
+            elif address.path == "/":
+                data = collect(folder, episodes=False, live=True)
+                self._send("text/html; charset=utf-8", page.render(data), "")
+            elif address.path == "/data.json":
+                version, text = source.now()
+                if urllib.parse.parse_qs(address.query).get("not") == [version]:
+                    self.send_response(204)
+                    self.end_headers()
+                else:
+                    self._send("application/json", text, version)
+            else:
+                self.send_error(404)
+
+        def _local(self) -> bool:
+            """Not for other sites' pages, which could reach us by a name of theirs."""
+            host = (self.headers.get("Host") or "").rpartition(":")[0]
+            return host in (HOST, "localhost")
+
+        def _send(self, kind: str, text: str, version: str) -> None:
+            content = text.encode()
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(content)))
+            self.send_header("Cache-Control", "no-store")
+            self.send_header("X-Version", version)
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing: the terminal is for the user."""
+
+    try:
+        return http.server.ThreadingHTTPServer((HOST, port), Handler)
+    except OSError as error:
+        raise SurveyorError(f"Port {port} cannot be used: {error.strerror}.") from None
+
+
+def serve(folder: Path, port: int) -> int:
+    """Until Ctrl-C."""
+    page.plotly()
+    found = server(folder, port)
+    stop = threading.Event()
+    with api.listening(lambda *_: stop.set()):
+        thread = threading.Thread(target=found.serve_forever, daemon=True)
+        thread.start()
+        address = f"http://{HOST}:{found.server_address[1]}/"
+        print(f"{address} shows {folder}; Ctrl-C ends it.", flush=True)
+        stop.wait()
+        found.shutdown()
+        found.server_close()
+    return 0

@@ -1,0 +1,51 @@
+"""Arrays and pictures as text, for a page."""
+
+import base64
+import struct
+import zlib
+from typing import Any
+
+import numpy as np
+
+KINDS = {"float32": "f4", "int32": "i4", "int8": "i1"}
+
+
+def packed(array: Any) -> dict[str, Any]:
+    """An array of numbers, for the page's `unpack`."""
+    array = np.ascontiguousarray(array)
+    if array.dtype.kind == "f":
+        array = array.astype(np.float32)
+    elif array.dtype != np.int8:
+        array = array.astype(np.int32)
+    data = base64.b64encode(array.astype(array.dtype.newbyteorder("<")).tobytes()).decode()
+    return {"type": KINDS[array.dtype.name], "shape": list(array.shape), "data": data}
+
+
+def picture(pixels: np.ndarray) -> str:
+    """A picture (rows, columns, red green blue) as the address of a PNG."""
+    height, width, _ = pixels.shape
+    rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1)
+
+    def part(kind: bytes, content: bytes) -> bytes:
+        check = zlib.crc32(kind + content)
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", check)
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    body = part(b"IHDR", header) + part(b"IDAT", zlib.compress(rows.tobytes())) + part(b"IEND", b"")
+    png = b"\x89PNG\r\n\x1a\n" + body
+    return "data:image/png;base64," + base64.b64encode(png).decode()
+
+
+def image_of(obs: np.ndarray) -> np.ndarray | None:
+    """A picture of an observation: bytes as grey (the last of several frames), channels that are
+    on or off as colours; None if it is none."""
+    from surveyor.training.film import coloured
+
+    if obs.ndim != 3:
+        return None
+    if obs.dtype == np.uint8:
+        if obs.shape[-1] == 3:
+            return obs
+        grey = obs[-1] if obs.shape[0] < obs.shape[-1] else obs[..., -1]
+        return np.repeat(grey[..., None], 3, axis=2)
+    return coloured(obs != 0)

@@ -1,0 +1,52 @@
+"""The page itself: one HTML file with all that it needs."""
+
+import importlib.util
+import json
+from importlib import resources
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from surveyor.errors import missing
+from surveyor.training.checkpoint import write_atomically
+
+
+def render(data: dict[str, Any]) -> str:
+    """The whole page."""
+    assets = resources.files("surveyor.report") / "assets"
+    parts = {
+        "STYLE": (assets / "report.css").read_text("utf-8"),
+        "SCRIPT": (assets / "report.js").read_text("utf-8"),
+        "PLOTLY": plotly(),
+        "DATA": as_json(data),
+    }
+    return Template((assets / "page.html").read_text("utf-8")).substitute(parts)
+
+
+def write(data: dict[str, Any], path: Path) -> Path:
+    """The page as a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, render(data).encode())
+    return path
+
+
+def as_json(data: dict[str, Any]) -> str:
+    """Data that can stand inside a page: nothing in it can end the script element, and what is no
+    number is null."""
+    text = json.dumps(_finite(data), separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def plotly() -> str:
+    """The plotting library, as the Python package of the same name carries it."""
+    if importlib.util.find_spec("plotly") is None:
+        raise missing("plotly", "report", "A report")
+    return (resources.files("plotly") / "package_data" / "plotly.min.js").read_text("utf-8")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else None
+    if isinstance(value, dict):
+        return {str(name): _finite(each) for name, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,118 @@
+"""What a report is made from, and what it says is missing."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import zlib
+
+import numpy as np
+import pytest
+
+from surveyor.cli import main
+from surveyor.report import collect, packing, page
+
+
+def unpacked(found):
+    import base64
+
+    kind = {"f4": "<f4", "i4": "<i4", "i1": "i1"}[found["type"]]
+    return np.frombuffer(base64.b64decode(found["data"]), kind).reshape(found["shape"])
+
+
+@pytest.fixture
+def copy(tree, tmp_path):
+    return shutil.copytree(tree.folder.path, tmp_path / "copy")
+
+
+def test_numbers_come_back_as_they_were():
+    for array in (np.array([[1.5, -2.0]]), np.arange(4), np.array([-3, 3], np.int8)):
+        found = unpacked(packing.packed(array))
+        np.testing.assert_array_equal(found, array)
+
+
+def test_a_picture_is_a_png_of_its_pixels():
+    import base64
+
+    pixels = np.random.default_rng(0).integers(0, 256, (3, 5, 3), np.uint8)
+    png = base64.b64decode(packing.picture(pixels).partition(",")[2])
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    data = png[png.index(b"IDAT") + 4 : png.index(b"IEND") - 8]
+    rows = np.frombuffer(zlib.decompress(data), np.uint8).reshape(3, 16)
+    np.testing.assert_array_equal(rows[:, 1:].reshape(3, 5, 3), pixels)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("metrics.jsonl", "no metrics.jsonl"),
+        ("beliefs/0000000030.npz", "at 30 cannot be read"),
+        ("config.json", "not the configuration"),
+    ],
+)
+def test_of_a_damaged_run_what_is_there_is_shown_and_what_is_missing_is_said(copy, name, sentence):
+    if name == "metrics.jsonl":
+        (copy / name).unlink()
+    else:
+        (copy / name).write_bytes(b"{")
+    (run,) = collect.collect(copy)["runs"]
+    assert sentence in " ".join([*run["missing"], run["reason"] or ""])
+    if name == "beliefs/0000000030.npz":
+        assert [look["at"] for look in run["beliefs"]["looks"]] == [0, 10, 20, 40, 60]
+    page.as_json({"run": run})
+
+
+def test_a_torn_last_line_of_the_metrics_is_said(copy):
+    with (copy / "metrics.jsonl").open("ab") as file:
+        file.write(b'{"episode": 7')
+    (run,) = collect.collect(copy)["runs"]
+    assert run["metrics"]["episode"][-1] == 60
+    assert "damaged" in run["missing"][0]
+
+
+def test_data_cannot_end_its_script_and_what_is_no_number_is_null():
+    text = page.as_json({"</script><b>": [float("nan"), float("inf"), 1.5, "&<"]})
+    assert "<" not in text
+    assert json.loads(text) == {"</script><b>": [None, None, 1.5, "&<"]}
+
+
+def test_many_runs_have_curves_scaling_and_settings(many):
+    found = collect.collect(many)
+    assert len(found["runs"]) == 200
+    assert [panel["env"] for panel in found["curves"]] == ["Tree-6", "Tree-7", "Tree-8"]
+    (scaling,) = found["scaling"]
+    assert scaling["series"][0]["sizes"] == [6, 7, 8]
+    solved = [10.0 + seed for seed in range(0, 200, 3)]
+    assert scaling["series"][0]["median"][0] == np.median(solved)
+    states = [run["state"] for run in found["runs"]]
+    assert states.count("failed") == 2
+    assert states.count("done") == 198
+
+
+def test_the_command_writes_one_file_and_refuses_what_is_no_folder(tree, tmp_path, capsys):
+    out = tmp_path / "deep" / "it.html"
+    assert main(["report", str(tree.folder.path), "--out", str(out)]) == 0
+    assert str(out) in capsys.readouterr().out
+    text = out.read_text("utf-8")
+    assert text.startswith("<!doctype html>")
+    assert "src=" not in text.partition("<script>")[0]
+    assert main(["report", str(tmp_path / "none")]) == 2
+    assert "There is no folder" in capsys.readouterr().err
+    assert main(["report", str(tree.folder.path), "--out", str(tmp_path)]) == 2
+    assert "is a folder" in capsys.readouterr().err
+    assert main(["report", str(tmp_path / "deep")]) == 2
+    assert "There are no runs" in capsys.readouterr().err
+    assert main(["watch", str(tree.folder.path), "--port", "99999"]) == 2
+    assert "port must be" in capsys.readouterr().err
+
+
+def test_watching_ends_cleanly_at_ctrl_c(tree):
+    command = [sys.executable, "-m", "surveyor.cli", "watch", str(tree.folder.path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert "http://127.0.0.1:" in process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert said == ""

@@ -1,0 +1,116 @@
+"""What an agent believes is written down as it is, and costs the run nothing but time."""
+
+import dataclasses
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import surveyor as sv
+from surveyor.training import beliefs
+from surveyor.training.folder import RunFolder
+
+
+def train(out, agent="su", env="Tree-5", episodes=40, **more):
+    return sv.train(agent, env, episodes=episodes, stop_when_solved=False, out=out, **more)
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in (folder / "beliefs").iterdir()}
+
+
+def test_a_look_is_the_posterior_of_the_run(tmp_path):
+    run = train(tmp_path, beliefs=True)
+    folder = RunFolder(run.folder.path)
+    assert folder.belief_times() == [0, 10, 20, 30, 40]
+    first, last = folder.belief(0), folder.belief(40)
+    assert first["visits"].sum() == 0
+    assert last["visits"].sum() == sum(sum(r["lengths"]) for r in run.metrics)
+    path = 2 * np.arange(5)
+    good = np.asarray(run.env[1].mapping)
+    joint = run.q_posterior(path)
+    mean = np.asarray(joint.mean)[np.arange(5), good]
+    place = 2 * np.arange(5) + good
+    covariance = np.asarray(joint.covariance, np.float64)
+    std = np.sqrt(np.diag(covariance))
+    np.testing.assert_allclose(last["mean"][:, 0], mean, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(last["std"][:, 0], std[place], rtol=1e-3)
+    other = 2 * np.arange(5) + 1 - good
+    gap = mean - np.asarray(joint.mean)[np.arange(5), 1 - good]
+    alone = np.sqrt(std[place] ** 2 + std[other] ** 2)
+    spread = np.sqrt(alone**2 - 2 * covariance[place, other])
+    np.testing.assert_allclose(last["probability"], norm.cdf(gap / spread), atol=2e-3)
+    np.testing.assert_allclose(
+        last["log10_factorised"], np.sum(np.log10(norm.cdf(gap / alone))), rtol=1e-3
+    )
+    along = covariance[place][:, place] / np.outer(std[place], std[place])
+    np.testing.assert_allclose(last["correlation"], along, atol=2e-3)
+    assert last["paths"].shape == (beliefs.PATHS, 5)
+    assert set(np.unique(last["paths"])) <= {-1, 0, 2, 4, 6, 8}
+
+
+def test_looking_changes_nothing_and_a_stopped_run_looks_the_same(tmp_path):
+    plain = train(tmp_path / "plain")
+    whole = train(tmp_path / "whole", beliefs=True)
+    assert whole.metrics == plain.metrics
+    assert not RunFolder(plain.folder.path).keeps_beliefs
+
+    class Stop(Exception):  # noqa: N818
+        pass
+
+    def stop(run):
+        if run.loop.episode >= 20:
+            run.checkpoint()
+            raise Stop
+
+    with pytest.raises(Stop):
+        train(tmp_path / "parts", beliefs=True, report=stop)
+    (path,) = (tmp_path / "parts").iterdir()
+    sv.resume(path)
+    assert files(path) == files(whole.folder.path)
+
+
+@pytest.mark.parametrize("agent", ["psrl", "uniform", "dqn"])
+def test_agents_with_nothing_exact_to_say_are_asked_by_samples(tmp_path, agent):
+    run = train(tmp_path, agent, "Chain-4", 20, beliefs=True)
+    found = RunFolder(run.folder.path).belief(20)
+    assert found["mean"].shape == found["std"].shape == (10, 2)
+    assert np.all((found["probability"] >= 0) & (found["probability"] <= 1))
+    assert 0 <= found["joint"] <= 1
+    assert found["log10_factorised"] <= 0
+
+
+def test_looking_takes_no_more_than_its_share(tmp_path, monkeypatch):
+    run = train(tmp_path / "a", beliefs=True)
+    monkeypatch.setattr(beliefs, "FREE_SECONDS", -1.0)
+    monkeypatch.setattr(beliefs, "SHARE", 0.0)
+    less = train(tmp_path / "b", beliefs=True)
+    assert RunFolder(less.folder.path).belief_times() == [0, 10, 40]
+    last = "0000000040.npz"
+    assert files(less.folder.path)[last] == files(run.folder.path)[last]
+
+
+@pytest.mark.parametrize(("name", "count"), [("Chain-400", 134 * 135 // 2), ("Tree-300", 300)])
+def test_a_picture_of_a_large_problem_has_some_of_its_states(name, count):
+    env, _ = sv.envs.make(name, 0)
+    layout = env.layout(beliefs.SIDE)
+    assert layout is not None
+    assert len(layout.states) == count
+    rows, columns = env.place(layout.states)
+    assert rows.max() < 400
+    assert np.all(columns <= (rows if name == "Chain-400" else 300))
+    assert len(layout.path) == env.size
+
+
+def test_observations_are_asked_about_once_random_steps_are_over(tmp_path):
+    agent = dataclasses.replace(sv.DQN.classic(), hidden=4, warmup=100, envs=1, train_every=1)
+    run = sv.train(agent, "CartPole-v1", steps=400, out=tmp_path, beliefs=True)
+    folder = RunFolder(run.folder.path)
+    assert folder.belief_times()[0] >= 100
+    assert folder.belief_times()[-1] == 400
+    obs = folder.belief(beliefs.OBSERVED)["obs"]
+    assert obs.shape == (beliefs.OBSERVATIONS, 4)
+    last = folder.belief(400)
+    q = run.agent.q(run.state, run.agent.greedy(run.state), jnp.asarray(obs))
+    np.testing.assert_allclose(last["mean"], q, rtol=1e-4, atol=1e-5)
