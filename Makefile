@@ -14,14 +14,16 @@ help:
 	@echo "make clean   remove the environments and what the demo wrote"
 
 # One marker file for each set of extras: it is newer than what it was made from, or pip runs again.
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 .venv/.demo: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[plots,report]"
+	$(PIP) -e ".[plots,report]"
 	@touch $@
 
-.venv/.test: .venv/.demo pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
-	@touch $@
+.venv/.test: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) -e ".[test]"
+	@touch $@ .venv/.demo
 
 demo: .venv/.demo
 	$(BIN)/surveyor train Tree-100 --out demo --plot demo/learning.png

@@ -1,0 +1,58 @@
+"""What it costs a run to write down what its agent believes.
+
+    python benchmarks/beliefs.py [--env Chain-160] [--episodes 5000] [--repeats 2]
+
+The same run with and without, each in a process of its own and on one core, in turns; the best of
+each counts, from before compilation to the last file.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+
+def measure(env: str, episodes: int, beliefs: bool) -> dict[str, float]:
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    import surveyor as sv
+
+    with tempfile.TemporaryDirectory() as out:
+        began = time.perf_counter()
+        run = sv.train("su", env, episodes=episodes, stop_when_solved=False, out=out, beliefs=beliefs)
+        seconds = time.perf_counter() - began
+        found = list(Path(run.result["path"]).glob("beliefs/*.npz"))
+        size = sum(path.stat().st_size for path in found)
+    return {"seconds": seconds, "looks": len(found), "megabytes": size / 1e6}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--env", default="Chain-160")
+    parser.add_argument("--episodes", type=int, default=5000)
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--one", choices=("with", "without"))
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(measure(options.env, options.episodes, options.one == "with")))
+        return
+    best: dict[str, dict[str, float]] = {}
+    for _ in range(options.repeats):
+        for kind in ("without", "with"):
+            words = [sys.executable, __file__, "--one", kind, "--env", options.env]
+            words += ["--episodes", str(options.episodes)]
+            answer = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+            found = json.loads(answer.splitlines()[-1])
+            if kind not in best or found["seconds"] < best[kind]["seconds"]:
+                best[kind] = found
+    with_, without = best["with"], best["without"]
+    print(f"{options.env}, {options.episodes} episodes: {without['seconds']:.1f} s without")
+    print(f"{with_['seconds']:.1f} s with {with_['looks']:.0f} looks, {with_['megabytes']:.2f} MB")
+    print(f"ratio {with_['seconds'] / without['seconds']:.3f}")
+
+
+if __name__ == "__main__":
+    main()
