@@ -31,7 +31,7 @@ demo: .venv/.demo
 
 # The report is tested in a real browser, Debian's; where it cannot be installed those tests say so.
 browser:
-	@command -v chromium chromedriver >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	@{ command -v chromium && command -v chromedriver; } >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 		apt-get install -y -qq --no-install-recommends chromium chromium-driver >/dev/null; } || \
 		echo "Chromium could not be installed; the tests of the report need chromium and chromium-driver."
 

@@ -22,7 +22,9 @@ def measure(env: str, episodes: int, beliefs: bool) -> dict[str, float]:
 
     with tempfile.TemporaryDirectory() as out:
         began = time.perf_counter()
-        run = sv.train("su", env, episodes=episodes, stop_when_solved=False, out=out, beliefs=beliefs)
+        run = sv.train(
+            "su", env, episodes=episodes, stop_when_solved=False, out=out, beliefs=beliefs
+        )
         seconds = time.perf_counter() - began
         found = list(Path(run.result["path"]).glob("beliefs/*.npz"))
         size = sum(path.stat().st_size for path in found)

@@ -55,7 +55,8 @@ def many(tree, tmp_path):
 @pytest.fixture
 def written(tmp_path):
     def write(folder, **more):
-        return page.write(collect.collect(folder, **more), tmp_path / "report.html")
+        path = tmp_path / "report.html"
+        return page.write(collect.collect(folder, path, **more), path)
 
     return write
 

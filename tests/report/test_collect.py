@@ -47,8 +47,9 @@ def test_a_picture_is_a_png_of_its_pixels():
     ("name", "sentence"),
     [
         ("metrics.jsonl", "no metrics.jsonl"),
+        ("result.json", "result.json is damaged"),
         ("beliefs/0000000030.npz", "at 30 cannot be read"),
-        ("config.json", "not the configuration"),
+        ("config.json", "Without config.json what the agent believed"),
     ],
 )
 def test_of_a_damaged_run_what_is_there_is_shown_and_what_is_missing_is_said(copy, name, sentence):
@@ -61,6 +62,59 @@ def test_of_a_damaged_run_what_is_there_is_shown_and_what_is_missing_is_said(cop
     if name == "beliefs/0000000030.npz":
         assert [look["at"] for look in run["beliefs"]["looks"]] == [0, 10, 20, 40, 60]
     page.as_json({"run": run})
+
+
+def test_a_folder_that_lacks_its_configuration_is_among_the_runs(copy, tmp_path):
+    (copy / "config.json").unlink()
+    (run,) = collect.collect(tmp_path)["runs"]
+    assert (run["name"], run["state"]) == ("copy", "failed")
+    assert run["reason"] == "It has no config.json."
+    assert run["metrics"]["episode"][-1] == 60
+
+
+@pytest.mark.parametrize("line", ['{"episode": NaN}', f'{{"episode": 1{"0" * 400}}}', "[]", "{}"])
+def test_odd_metrics_break_nothing(copy, tmp_path, line):
+    (copy / "metrics.jsonl").write_text(line + "\n")
+    (copy / "beliefs" / "1x.npz").write_bytes(b"")
+    page.as_json(collect.collect(copy))
+    page.as_json(collect.collect(tmp_path))
+
+
+def test_if_no_look_can_be_read_the_page_has_none(copy):
+    for path in (copy / "beliefs").iterdir():
+        path.write_bytes(b"x")
+    (run,) = collect.collect(copy)["runs"]
+    assert "beliefs" not in run
+    assert len(run["missing"]) == 6
+
+
+def test_long_metrics_are_means_and_end_where_they_end(copy):
+    lines = [json.dumps({"episode": 10 * i, "test_return": float(i % 2)}) for i in range(1, 1201)]
+    (copy / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    (run,) = collect.collect(copy)["runs"]
+    assert len(run["metrics"]["episode"]) == collect.POINTS
+    assert run["metrics"]["episode"][-1] == 12000
+    assert run["metrics"]["test_return"] == pytest.approx([0.6, 0.4] * 120)
+
+
+def test_links_lead_from_the_page_to_the_run(tree, tmp_path):
+    path = tree.folder.path
+    run = collect.collect(path.parent, path.parent / "report.html")["runs"][0]
+    assert run["link"] == path.name
+    run = collect.collect(path, tmp_path / "a" / "report.html")["runs"][0]
+    assert (tmp_path / "a" / run["link"]).resolve() == path.resolve()
+
+
+def test_runs_with_other_settings_are_curves_of_their_own(tree, copy, tmp_path):
+    config = json.loads((copy / "config.json").read_text())
+    config["hyperparameters"]["learning_rate"] = 0.25
+    (copy / "config.json").write_text(json.dumps(config))
+    shutil.copytree(tree.folder.path, tmp_path / "other")
+    found = collect.collect(tmp_path)
+    known = {f"learning_rate = {rate}" for rate in (0.25, tree.agent.learning_rate)}
+    assert {run["settings"] for run in found["runs"]} == known
+    assert len(found["curves"][0]["series"]) == 2
+    assert found["runs"][0]["config"] == config
 
 
 def test_a_torn_last_line_of_the_metrics_is_said(copy):

@@ -91,6 +91,17 @@ def test_looking_takes_no_more_than_its_share(tmp_path, monkeypatch):
     assert files(less.folder.path)[last] == files(run.folder.path)[last]
 
 
+def test_a_look_that_fails_is_said_once_and_the_run_goes_on(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError("no room")
+
+    monkeypatch.setattr(RunFolder, "write_belief", fail)
+    with pytest.warns(UserWarning, match="no room") as warned:
+        run = train(tmp_path, beliefs=True)
+    assert run.finished
+    assert len(warned) == 1
+
+
 @pytest.mark.parametrize(("name", "count"), [("Chain-400", 134 * 135 // 2), ("Tree-300", 300)])
 def test_a_picture_of_a_large_problem_has_some_of_its_states(name, count):
     env, _ = sv.envs.make(name, 0)

@@ -22,6 +22,9 @@ class Agent(eqx.Module):
     by_episodes: ClassVar[bool] = False
     """Whether it can only learn by whole episodes in numbered states."""
 
+    closed_form: ClassVar[bool] = False
+    """Whether `q_posterior` is exact and takes no longer than Q itself."""
+
     discount: float = 1.0
     """γ."""
     batch_size: int = 1

@@ -1,5 +1,7 @@
 """Bayesian DQN: Azizzadenesheli, Brunskill and Anandkumar (2018), https://arxiv.org/abs/1802.04412."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
@@ -29,6 +31,8 @@ class BDQN(QLearner):
     The regression knows how often an action was taken in states like this one, not what may lie
     behind it: uncertainty does not come back from later states, and the tree defeats it.
     """
+
+    closed_form: ClassVar[bool] = True
 
     theta: float = 1.0
     """Prior variance of each weight."""

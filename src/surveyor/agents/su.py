@@ -1,7 +1,7 @@
 """Successor Uncertainties, algorithm 1 of Janz, Hron et al. (2019), https://arxiv.org/abs/1810.06530."""
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -56,6 +56,8 @@ class SU(SUOptions):
 
     What can be chosen is in `SUOptions`. The defaults are `SU.chain()`.
     """
+
+    closed_form: ClassVar[bool] = True
 
     @classmethod
     def tree(cls) -> "SU":

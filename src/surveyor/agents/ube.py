@@ -1,6 +1,6 @@
 """The Uncertainty Bellman Equation: O'Donoghue et al. (2018), https://arxiv.org/abs/1709.05380."""
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -94,6 +94,8 @@ class UBE(QLearner):
 
     u is a softplus, so it is never negative and its root never NaN. Q̂ starts at zero.
     """
+
+    closed_form: ClassVar[bool] = True
 
     scale: float = 1.0
     """The factor on √u."""

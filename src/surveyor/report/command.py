@@ -16,8 +16,8 @@ class Report:
     """Write one HTML file that shows a run, or all runs of a folder: how they learnt, what the
     agent believed and how sure it was. It needs no network and opens from disk."""
 
-    folder: Positional[Path]
-    """A run's folder, or a folder of runs, such as that of a sweep."""
+    folder: Positional[str]
+    """A run's folder, or a folder of runs, such as that of a sweep, or its URL."""
     out: Path | None = None
     """Where it goes: by default report.html in the folder."""
     no_episode: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
@@ -40,11 +40,12 @@ def report(argv: list[str]) -> int:
     from surveyor.report import collect, page
 
     options = parse(Report, argv, "surveyor report")
-    out = options.out or options.folder / "report.html"
+    folder = Path() if "://" in options.folder else Path(options.folder)
+    out = options.out or folder / "report.html"
     if out.is_dir():
         raise SurveyorError(f"'{out}' is a folder; --out takes the name of a file.")
     page.plotly()  # before the work: it may be missing
-    data = collect.collect(options.folder, episodes=not options.no_episode)
+    data = collect.collect(options.folder, out, episodes=not options.no_episode)
     path = page.write(data, out)
     print(f"The report is {path}")
     return 0

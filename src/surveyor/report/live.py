@@ -1,5 +1,6 @@
 """The page while training goes on: a small server for this machine alone, which only reads."""
 
+import contextlib
 import hashlib
 import http.server
 import threading
@@ -9,7 +10,9 @@ from pathlib import Path
 from surveyor.errors import SurveyorError
 from surveyor.report import page
 from surveyor.report.collect import collect
+from surveyor.sweeps.status import FILES, PLAN
 from surveyor.training import api
+from surveyor.training.folder import RunFolder
 
 HOST = "127.0.0.1"
 
@@ -31,16 +34,14 @@ class Source:
             return self._version, self._text
 
     def _stamp(self) -> str:
-        """Sizes and times of what the page is made from."""
-        names = ("config.json", "metrics.jsonl", "result.json", "failure.json", "beliefs")
+        """Sizes and times of what the page is made from, and who is being trained."""
         found = []
-        for name in names:
+        for name in (*FILES, PLAN.format("*"), ".lock"):
             for path in sorted([*self.folder.glob(name), *self.folder.glob(f"*/{name}")]):
-                try:
+                with contextlib.suppress(OSError):
                     known = path.stat()
-                except OSError:
-                    continue
-                found.append(f"{path} {known.st_size} {known.st_mtime_ns}")
+                    held = name == ".lock" and RunFolder(path.parent).is_held()
+                    found.append(f"{path} {known.st_size} {known.st_mtime_ns} {held}")
         return hashlib.sha256("\n".join(found).encode()).hexdigest()[:16]
 
 
@@ -55,8 +56,8 @@ def server(folder: Path, port: int = 0) -> http.server.ThreadingHTTPServer:
             if not self._local():
                 self.send_error(403)
             elif address.path == "/":
-                data = collect(folder, episodes=False, live=True)
-                self._send("text/html; charset=utf-8", page.render(data), "")
+                version, text = source.now()
+                self._send("text/html; charset=utf-8", page.render(text), version)
             elif address.path == "/data.json":
                 version, text = source.now()
                 if urllib.parse.parse_qs(address.query).get("not") == [version]:
@@ -85,8 +86,12 @@ def server(folder: Path, port: int = 0) -> http.server.ThreadingHTTPServer:
         def log_message(self, format: str, *args: object) -> None:
             """Nothing: the terminal is for the user."""
 
+    class Server(http.server.ThreadingHTTPServer):
+        def handle_error(self, request: object, client_address: object) -> None:
+            """Nothing: a tab was closed, or the folder is being moved."""
+
     try:
-        return http.server.ThreadingHTTPServer((HOST, port), Handler)
+        return Server((HOST, port), Handler)
     except OSError as error:
         raise SurveyorError(f"Port {port} cannot be used: {error.strerror}.") from None
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+LARGEST = 160
+"""Pixels along the shorter side of a picture: it has fewer than twice as many."""
 KINDS = {"float32": "f4", "int32": "i4", "int8": "i1"}
 
 
@@ -22,7 +24,10 @@ def packed(array: Any) -> dict[str, Any]:
 
 
 def picture(pixels: np.ndarray) -> str:
-    """A picture (rows, columns, red green blue) as the address of a PNG."""
+    """A picture (rows, columns, red green blue) as the address of a PNG, no larger than is
+    needed."""
+    stride = max(1, min(pixels.shape[:2]) // LARGEST)
+    pixels = np.ascontiguousarray(_coloured(pixels)[::stride, ::stride])
     height, width, _ = pixels.shape
     rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1)
 
@@ -36,16 +41,23 @@ def picture(pixels: np.ndarray) -> str:
     return "data:image/png;base64," + base64.b64encode(png).decode()
 
 
-def image_of(obs: np.ndarray) -> np.ndarray | None:
-    """A picture of an observation: bytes as grey (the last of several frames), channels that are
-    on or off as colours; None if it is none."""
+def image_of(obs: np.ndarray) -> np.ndarray:
+    """A picture of an observation with three axes: colours as they are, channels that are on or off
+    as colours, else the last of several frames in grey."""
     from surveyor.training.film import coloured
 
-    if obs.ndim != 3:
-        return None
-    if obs.dtype == np.uint8:
-        if obs.shape[-1] == 3:
-            return obs
-        grey = obs[-1] if obs.shape[0] < obs.shape[-1] else obs[..., -1]
-        return np.repeat(grey[..., None], 3, axis=2)
-    return coloured(obs != 0)
+    if obs.dtype == bool:
+        return coloured(obs)
+    if obs.shape[-1] == 3:
+        return obs
+    return obs[-1] if obs.shape[0] < obs.shape[-1] else obs[..., -1]
+
+
+def _coloured(pixels: np.ndarray) -> np.ndarray:
+    """Three bytes for each pixel, of grey or of colours, of bytes or of floats."""
+    if pixels.dtype != np.uint8:
+        low, high = float(np.min(pixels)), float(np.max(pixels))
+        pixels = (255 * (pixels - low) / max(high - low, 1e-9)).astype(np.uint8)
+    if pixels.ndim == 2 or pixels.shape[2] < 3:
+        pixels = np.repeat(pixels.reshape(*pixels.shape[:2], -1)[..., :1], 3, axis=2)
+    return pixels[..., :3]

@@ -11,14 +11,14 @@ from surveyor.errors import missing
 from surveyor.training.checkpoint import write_atomically
 
 
-def render(data: dict[str, Any]) -> str:
-    """The whole page."""
+def render(data: str) -> str:
+    """The whole page, around data that is JSON."""
     assets = resources.files("surveyor.report") / "assets"
     parts = {
         "STYLE": (assets / "report.css").read_text("utf-8"),
         "SCRIPT": (assets / "report.js").read_text("utf-8"),
         "PLOTLY": plotly(),
-        "DATA": as_json(data),
+        "DATA": data,
     }
     return Template((assets / "page.html").read_text("utf-8")).substitute(parts)
 
@@ -26,7 +26,7 @@ def render(data: dict[str, Any]) -> str:
 def write(data: dict[str, Any], path: Path) -> Path:
     """The page as a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, render(data).encode())
+    write_atomically(path, render(as_json(data)).encode())
     return path
 
 
@@ -48,5 +48,7 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if abs(value) < float("inf") else None
     if isinstance(value, dict):
-        return {str(name): _finite(each) for name, each in value.items()}
+        return {_finite(str(name)): _finite(each) for name, each in value.items()}
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
     return [_finite(each) for each in value] if isinstance(value, list | tuple) else value

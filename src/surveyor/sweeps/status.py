@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from surveyor.training.folder import Record, RunFolder
 from surveyor.training.storage import Storage
 
 STATES = ("done", "running", "stopped", "waiting", "failed")
+FILES = ("config.json", "metrics.jsonl", "result.json", "failure.json", "checkpoint", "beliefs")
+"""By any of these a run folder is known, whatever it lacks."""
 PLAN = "sweep-{}.json"
 """What a sweep is to run, one file for each specification."""
 
@@ -46,7 +49,7 @@ def survey(where: Storage) -> list[Standing]:
     """Every run that is there, or was to be."""
     with where.looked_at() as folder:
         labels = _plan(folder)
-        begun = sorted(path.parent.name for path in folder.glob("*/config.json"))
+        begun = sorted({path.parent.name for file in FILES for path in folder.glob(f"*/{file}")})
         names = [*labels, *(name for name in begun if name not in labels)]
         if not names:
             raise SurveyorError(f"There are no runs in '{folder}'.")
@@ -73,7 +76,9 @@ def stand(folder: Path, name: str, label: str | None, where: Storage) -> Standin
     except SurveyorError as error:
         known = label or "?"
         if not (folder / name / "config.json").exists():
-            return Standing(name, known, "failed" if reason else "waiting", reason=reason)
+            begun = any((folder / name / file).exists() for file in FILES)
+            lacks = reason or ("It has no config.json." if begun else None)
+            return Standing(name, known, "failed" if lacks else "waiting", reason=lacks)
         return Standing(name, known, "failed", reason=str(error))
     label = label or agents.name_of(config.agent)
     metrics, result = run.metrics(), run.result()
@@ -82,7 +87,8 @@ def stand(folder: Path, name: str, label: str | None, where: Storage) -> Standin
     last = metrics[-1] if metrics else {}
     done = int(number(last.get("step", last.get("episode"))) or 0)
     if result is not None:
-        state, done = "done", result.get("steps", result.get("episodes", done))
+        counted = number(result.get("steps", result.get("episodes")))
+        state, done = "done", done if counted is None else int(counted)
     elif where.is_held(name):
         state = "running"
     else:
@@ -97,7 +103,11 @@ def _return(record: Record) -> float | None:
 
 def number(value: Any) -> float | None:
     """A number, where it is one: a damaged file may hold anything."""
-    return float(value) if isinstance(value, int | float) else None
+    try:
+        found = float(value) if isinstance(value, int | float) else math.nan
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
 
 
 def lines(standings: list[Standing]) -> list[str]:

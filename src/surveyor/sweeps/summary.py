@@ -1,6 +1,7 @@
 """What the runs of a folder came to: learning curves, scores, and statistics over tasks."""
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
@@ -42,24 +43,26 @@ Curves = dict[tuple[str, str], list[Curve]]
 def curves(where: Storage, standings: list[Standing]) -> Curves:
     """Those of every run that has something to show."""
     with where.looked_at() as folder:
-        records = {each.name: RunFolder(folder / each.name).metrics() for each in standings}
-    return gathered(standings, records)
+        points = {each.name: points_of(folder / each.name) for each in standings}
+    if not (found := grouped(standings, points)):
+        raise SurveyorError("None of the runs has a return to show yet.")
+    return found
 
 
-def gathered(standings: list[Standing], records: dict[str, list[Record]]) -> Curves:
-    """The same from the metrics of each run."""
+def points_of(path: Path) -> list[tuple[float, float]]:
+    """A run's curve: when, and what it earned."""
+    points = [point(record) for record in RunFolder(path).metrics()]
+    return [found for found in points if found is not None]
+
+
+def grouped(standings: list[Standing], points: dict[str, list[tuple[float, float]]]) -> Curves:
+    """Curves by label and environment, from the points of each run."""
     found: Curves = {}
     for standing in standings:
-        config = standing.config
-        if config is None:
-            continue
-        points = [point(record) for record in records[standing.name]]
-        known = np.array([p for p in points if p is not None], float).reshape(-1, 2)
-        if len(known):
+        config, known = standing.config, np.array(points[standing.name], float).reshape(-1, 2)
+        if config is not None and len(known):
             curve = Curve(known[:, 0], known[:, 1], config.budget, standing.state == "done")
             found.setdefault((standing.label, config.env), []).append(curve)
-    if not found:
-        raise SurveyorError("None of the runs has a return to show yet.")
     return found
 
 

@@ -160,13 +160,13 @@ def load(path: str | Path, env: Any = None) -> Run:
 
 def finish(run: Run, report: Report | None, stop: Callable[[], bool] | None = None) -> Run:
     """Train to the end, or until Ctrl-C or `stop`; either way everything is saved."""
-    look = lambda: None  # noqa: E731
+    look = None
     if run.folder is not None and run.folder.keeps_beliefs and not run.finished:
         look = Recorder(run, run.folder)
-    look()
     with _interrupts() as interrupted:
-        for _ in run.advance() if stop is None or not stop() else ():
-            look()
+        for _ in run.advance(look) if stop is None or not stop() else ():
+            if look is not None:
+                look()
             if report is not None:
                 report(run)
             told = interrupted() or (stop is not None and stop())

@@ -2,7 +2,9 @@
 
 import functools
 import time
+import warnings
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -22,7 +24,7 @@ from surveyor.types import State
 SIDE = 160
 """A picture has at most so many rows and columns of states."""
 SAMPLES = 64
-"""Posterior samples, for probabilities and where an agent has nothing exact to say."""
+"""Posterior samples, for probabilities and where a belief has no closed form."""
 PATHS = 8
 """Sampled policies whose episodes are kept."""
 OBSERVATIONS = 6
@@ -44,7 +46,8 @@ class Recorder:
     at its end."""
 
     def __init__(self, run: Run, folder: RunFolder):
-        self._run, self._folder, self._spent, self._seen = run, folder, 0.0, False
+        self._run, self._folder = run, folder
+        self._spent, self._seen, self._off = 0.0, False, False
         now, every = done(run.result), run.runner.every
         # What was written after the checkpoint is written again, by the same bits.
         self._last = max((at for at in folder.belief_times() if at <= now), default=-1)
@@ -54,18 +57,27 @@ class Recorder:
     def __call__(self) -> None:
         """Look, if it is time."""
         run = self._run
+        if self._off:
+            return
         now, allowed = done(run.result), max(FREE_SECONDS, SHARE * run.seconds)
         ends = run.finished and now > self._last
         if not ends and (now < self._next(self._last) or self._spent > allowed):
             return
-        began = time.monotonic()
-        found = look(run, self._folder)
-        self._last = now
-        if found is not None:
+        began, self._last = time.monotonic(), now
+        try:
+            found = look(run, self._folder)
+            if found is None:
+                return
             self._folder.write_belief(now, found)
-            if self._seen:  # the first time is mostly compilation
-                self._spent += time.monotonic() - began
-            self._seen = True
+        except Exception as error:  # a run is worth more than a look at it
+            self._off = True
+            warnings.warn(
+                f"What the agent believes is not written down any more: {error}", stacklevel=2
+            )
+            return
+        if self._seen:  # the first time is mostly compilation
+            self._spent += time.monotonic() - began
+        self._seen = True
 
     def _next(self, at: int) -> int:
         return next(time for time in self._times if time > at)
@@ -88,9 +100,9 @@ def look(run: Run, folder: RunFolder) -> Arrays | None:
     return {name: np.asarray(value) for name, value in found.items()}
 
 
-def exact(agent: Agent) -> bool:
-    """Whether it knows its belief in closed form."""
-    return type(agent).q_posterior is not Agent.q_posterior
+def strided(along_path: Any) -> Any:
+    """Of what lies along the optimal path, no more than can be shown."""
+    return along_path[:: -(-len(along_path) // SIDE)]
 
 
 def samples(
@@ -101,10 +113,10 @@ def samples(
     return jax.lax.map(draw, jax.random.split(key, count))
 
 
-def votes(q: Float[Array, "k n actions"]) -> Float[Array, "n actions"]:
-    """The share of samples that would take each action; equals share their vote."""
+def votes(q: Float[Array, "k n actions"]) -> Float[Array, "k n actions"]:
+    """How likely each sample is to take each action: the best for certain, equals by chance."""
     best = (q == jnp.max(q, axis=-1, keepdims=True)).astype(jnp.float32)
-    return jnp.mean(best / jnp.sum(best, axis=-1, keepdims=True), axis=0)
+    return best / jnp.sum(best, axis=-1, keepdims=True)
 
 
 @eqx.filter_jit
@@ -113,11 +125,13 @@ def ask(
 ) -> dict[str, Array]:
     """Mean and standard deviation of Q, and how likely each action is, for some observations."""
     q = samples(agent, state, obs, key, SAMPLES)
-    mean, std = agent.q(state, agent.greedy(state), obs), jnp.std(q, axis=0, ddof=1)
-    if exact(agent):
-        variance = jnp.diagonal(agent.q_posterior(state, obs).covariance)
+    mean, std = jnp.mean(q, axis=0), jnp.std(q, axis=0, ddof=1)
+    if agent.closed_form:
+        belief = agent.q_posterior(state, obs)
+        mean = belief.mean
+        variance = jnp.diagonal(belief.covariance)
         std = jnp.sqrt(jnp.maximum(variance, 0.0)).reshape(std.shape)
-    return {"mean": mean, "std": std, "probability": votes(q)}
+    return {"mean": mean, "std": std, "probability": jnp.mean(votes(q), axis=0)}
 
 
 def _observations(run: Run, folder: RunFolder) -> np.ndarray | None:
@@ -143,7 +157,6 @@ def _tabular(agent: Agent, env: Environment) -> Callable[..., dict[str, Array]] 
         return None
     n, path = len(layout.states), jnp.asarray(layout.path)
     states = jnp.concatenate([jnp.asarray(layout.states), path])
-    some = slice(None, None, -(-len(path) // SIDE))
 
     def program(state: State, visits: Int[Array, "states actions"], params: Params, key):
         sample_key, play_key = jax.random.split(key)
@@ -156,6 +169,7 @@ def _tabular(agent: Agent, env: Environment) -> Callable[..., dict[str, Array]] 
         mean = take(mean)
         variance = take(jnp.maximum(jnp.diagonal(covariance, axis1=1, axis2=2), 0.0))
         along = _each(lambda index: agent.q(state, index, path), indices, SAMPLES)
+        shown = map(strided, (along.swapaxes(0, 1), path, good[n:]))
         few = jax.tree.map(lambda x: x[:PATHS], indices)
         return {
             "visits": take(visits[states])[:n],
@@ -163,9 +177,9 @@ def _tabular(agent: Agent, env: Environment) -> Callable[..., dict[str, Array]] 
             "std": jnp.sqrt(variance[:n]),
             "probability": take(likely)[:n, 0],
             "paths": _episodes(agent, env, params, state, few, play_key),
-            "joint": jnp.mean(jnp.all(jnp.argmax(along, axis=-1) == good[n:], axis=1)),
+            "joint": jnp.mean(jnp.prod(votes(along)[:, jnp.arange(len(path)), good[n:]], axis=1)),
             "log10_factorised": _factorised(mean[n:], variance[n:]),
-            "correlation": _correlation(agent, state, along[:, some], path[some], good[n:][some]),
+            "correlation": _correlation(agent, state, *shown),
         }
 
     key = jax.random.key(0)
@@ -178,7 +192,7 @@ def _marginals(
     agent: Agent, state: State, indices: PyTree, states: Int[Array, " n"]
 ) -> tuple[Float[Array, "n 2"], Float[Array, "n 2 2"], Float[Array, "n 2"]]:
     """For each state by itself: mean and covariance of Q, and how likely each action is."""
-    if exact(agent):
+    if agent.closed_form:
         each = jax.vmap(lambda one: agent.q_posterior(state, one[None]))(states)
         mean, covariance = each.mean[:, 0], each.covariance
         spread = covariance[:, 0, 0] + covariance[:, 1, 1] - 2 * covariance[:, 0, 1]
@@ -187,7 +201,7 @@ def _marginals(
     q = _each(lambda index: agent.q(state, index, states), indices, SAMPLES)
     off = q - jnp.mean(q, axis=0)
     covariance = jnp.einsum("kna,knb->nab", off, off) / (SAMPLES - 1)
-    return agent.q(state, agent.greedy(state), states), covariance, votes(q)
+    return jnp.mean(q, axis=0), covariance, jnp.mean(votes(q), axis=0)
 
 
 def _exceeds(gap: Float[Array, "*n"], variance: Float[Array, "*n"]) -> Float[Array, "*n"]:
@@ -206,17 +220,17 @@ def _factorised(mean: Float[Array, "m 2"], variance: Float[Array, "m 2"]) -> Flo
 def _correlation(
     agent: Agent,
     state: State,
-    q: Float[Array, "k m 2"],
+    q: Float[Array, "m k 2"],
     path: Int[Array, " m"],
     good: Int[Array, " m"],
 ) -> Float[Array, "m m"]:
     """Of Q(s, good action) along the path: exact, or else from the samples."""
-    if exact(agent):
+    if agent.closed_form:
         places = 2 * jnp.arange(len(path)) + good
         covariance = agent.q_posterior(state, path).covariance[places][:, places]
     else:
-        chosen = jnp.take_along_axis(q, good[None, :, None], axis=2)[:, :, 0]
-        covariance = jnp.atleast_2d(jnp.cov(chosen, rowvar=False))
+        chosen = jnp.take_along_axis(q, good[:, None, None], axis=2)[:, :, 0]
+        covariance = jnp.atleast_2d(jnp.cov(chosen))
     std = jnp.sqrt(jnp.maximum(jnp.diagonal(covariance), 0.0))
     scale = jnp.where(std > 0, 1 / jnp.maximum(std, 1e-30), 0.0)
     return (covariance * scale[:, None] * scale).astype(jnp.float16)

@@ -1,5 +1,6 @@
 """A film of one greedy episode."""
 
+import contextlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -49,8 +50,9 @@ def _frames(run: Run, seed: int) -> np.ndarray:
     seen: list[np.ndarray] = []
 
     def see(obs: np.ndarray, picture: Callable[[], np.ndarray]) -> None:
-        if len(seen) < LONGEST:
-            seen.append(picture())
+        if len(seen) == LONGEST:
+            raise EnoughError
+        seen.append(picture())
 
     watch(run, seed, see)
     if seen[0].shape[0] < SMALL:
@@ -58,9 +60,18 @@ def _frames(run: Run, seed: int) -> np.ndarray:
     return np.stack(seen)
 
 
+class EnoughError(Exception):
+    """Raised by who watches an episode, to end it."""
+
+
 def watch(run: Run, seed: int, see: Callable[[np.ndarray, Callable[[], np.ndarray]], None]) -> None:
     """Play a greedy episode; `see` is called before every step, with the observation and with what
-    makes a picture of it."""
+    makes a picture of it, and may raise `EnoughError`."""
+    with contextlib.suppress(EnoughError):
+        _watch(run, seed, see)
+
+
+def _watch(run: Run, seed: int, see: Callable) -> None:
     runner = run.runner
     if isinstance(runner, HostRunner):
         envs = runner.make(1)
@@ -80,14 +91,14 @@ def _watch_functional(run: Run, runner: FunctionalRunner, seed: int, see: Callab
     obs, state = env.reset(key)
     act = jax.jit(lambda obs, u: run.agent.act(run.state, index, obs, u))
     step = jax.jit(env.step)
-    for _ in range(LONGEST):
+    over = False
+    while not over:
         seen = np.asarray(obs)
         see(seen, partial(coloured, seen))
         key, act_key, env_key = jax.random.split(key, 3)
         u = jax.random.uniform(act_key, (env.spec.num_actions,))
         obs, state, _, terminated, truncated, _ = step(env_key, state, act(obs, u))
-        if terminated | truncated:
-            break
+        over = bool(terminated | truncated)
 
 
 def coloured(channels: Any) -> np.ndarray:

@@ -15,6 +15,7 @@ import fcntl
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -107,8 +108,12 @@ class RunFolder:
 
     def metrics(self) -> list[Record]:
         """All records; a last line that a kill left torn is ignored."""
-        records = []
-        for line in self._lines():
+        return self.read_metrics()[0]
+
+    def read_metrics(self) -> tuple[list[Record], int]:
+        """The records, and how many lines there are, some of which may be damaged."""
+        records, lines = [], self._lines()
+        for line in lines:
             try:
                 record = json.loads(line)
             except ValueError:
@@ -116,7 +121,7 @@ class RunFolder:
             if not isinstance(record, dict):
                 break
             records.append(record)
-        return records
+        return records, len(lines)
 
     def append(self, records: list[Record]) -> None:
         """Add records at the end, and see them onto the disk."""
@@ -179,7 +184,7 @@ class RunFolder:
         if not (self.path / ".lock").exists():
             return False
         try:
-            with self._locked():
+            with self._locked(patience=0):
                 return False
         except HeldError:
             return True
@@ -187,16 +192,22 @@ class RunFolder:
             return False
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _locked(self, patience: int = 5) -> Iterator[None]:
+        # Whoever only asks has the lock for a moment: so try a few times.
         # A file opened for writing: NFS passes on the locks of such files alone.
         lock = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise HeldError(
-                    f"The run in '{self.path}' is being trained by another process."
-                ) from None
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if patience == 0:
+                        raise HeldError(
+                            f"The run in '{self.path}' is being trained by another process."
+                        ) from None
+                patience -= 1
+                time.sleep(0.02)
             yield
         finally:
             os.close(lock)
@@ -237,12 +248,14 @@ class RunFolder:
         return self._beliefs.is_dir()
 
     def keep_beliefs(self) -> None:
-        """From now on."""
-        self._beliefs.mkdir(exist_ok=True)
+        """From now on, if that can be."""
+        with contextlib.suppress(OSError):
+            self._beliefs.mkdir(exist_ok=True)
 
     def belief_times(self) -> list[int]:
         """When, in episodes or steps."""
-        return sorted(int(path.stem) for path in self._beliefs.glob("[0-9]*.npz"))
+        names = [path.stem for path in self._beliefs.glob("*.npz")]
+        return sorted(int(name) for name in names if name.isascii() and name.isdigit())
 
     def belief(self, at: int | str) -> Arrays:
         """What was written then; an error of NumPy's or of the system's where it is damaged."""

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -120,14 +120,17 @@ class Run:
             "path": None if self.folder is None else str(self.folder.path),
         }
 
-    def advance(self) -> Iterator["Run"]:
+    def advance(self, before: Callable[[], None] | None = None) -> Iterator["Run"]:
         """Train to the end, handing over after every chunk; stop iterating to stop.
 
-        Metrics are on disk before the checkpoint that counts on them. Whoever stops early calls
-        `checkpoint` so that nothing is lost.
+        `before` is called when nobody else can train this run any more. Metrics are on disk before
+        the checkpoint that counts on them. Whoever stops early calls `checkpoint` so that nothing
+        is lost.
         """
         if not self.finished:
             with contextlib.nullcontext() if self.folder is None else self.folder.held():
+                if before is not None:
+                    before()
                 yield from self._chunks()
         if self.folder is not None and self.folder.result() is None:
             self.checkpoint()

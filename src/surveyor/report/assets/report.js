@@ -31,6 +31,13 @@
   const short = (x, digits) => (x === null || x === undefined ? "" : String(Number(x.toPrecision(digits || 4))));
   const faded = (hex) => hex + "33";
 
+  function power(logarithm) {   // of ten, also where the number itself is too small for a number
+    if (logarithm === null) return "an unknown one";
+    if (logarithm > -4) return short(Math.pow(10, logarithm), 2);
+    const exponent = Math.floor(logarithm);
+    return `${short(Math.pow(10, logarithm - exponent), 2)}e${exponent}`;
+  }
+
   function spent(seconds) {
     if (seconds === null || seconds === undefined) return "";
     const whole = Math.round(seconds), hours = Math.floor(whole / 3600);
@@ -100,7 +107,8 @@
   const NUMBERS = new Set(["seed", "done", "return", "solved_at", "seconds"]);
 
   function labelColours() {
-    const labels = [...new Set(data.runs.map((run) => run.label))];
+    const panels = [...data.curves, ...data.scaling];
+    const labels = [...new Set(panels.flatMap((one) => one.series.map((series) => series.label)))];
     return new Map(labels.map((label, i) => [label, COLOURS[i % COLOURS.length]]));
   }
 
@@ -157,7 +165,7 @@
     $("state").value = states.includes(picked) ? picked : "";
     const words = $("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
     let shown = data.runs.filter((run) => {
-      const text = COLUMNS.map(([, , get]) => get(run)).join(" ").toLowerCase();
+      const text = searched(run);
       return words.every((word) => text.includes(word)) && (!$("state").value || run.state === $("state").value);
     });
     if (order.key !== null) {
@@ -171,6 +179,14 @@
     }
     $("runs").tBodies[0].replaceChildren(...shown.map(row));
     $("count").textContent = `${shown.length} of ${data.runs.length} runs`;
+  }
+
+  function searched(run) {   // all that the filter looks at: what the table shows, and the configuration
+    if (!run.searched) {
+      const settings = Object.entries((run.config && run.config.hyperparameters) || {}).map(([key, value]) => `${key}=${value}`);
+      run.searched = [...COLUMNS.map(([, , get]) => get(run)), ...settings].join(" ").toLowerCase();
+    }
+    return run.searched;
   }
 
   function row(run) {
@@ -206,8 +222,11 @@
       run.budget ? `${run.done.toLocaleString("en")} of ${run.budget.toLocaleString("en")} ${unit}` : "",
       run.solved_at === null ? "" : `solved at episode ${run.solved_at}`,
       run.return === null ? "" : `latest return ${short(run.return)}`, run.settings];
-    $("run-facts").textContent = facts.filter(Boolean).join(" · ") + " · ";
-    $("run-facts").append(el("a", { textContent: "folder", href: encodeURI(`./${run.link}/`) }));
+    $("run-facts").textContent = facts.filter(Boolean).join(" · ");
+    if (run.link !== null) {
+      const href = run.link.split("/").map(encodeURIComponent).join("/");
+      $("run-facts").append(" · ", el("a", { textContent: "folder", href: `${href}/` }));
+    }
     const lacks = run.reason ? [run.reason, ...run.missing] : run.missing;
     $("missing").replaceChildren(...lacks.map((text) => el("li", { textContent: text })));
     $("notes").replaceChildren(...run.notes.map((text) => el("li", { textContent: text })));
@@ -224,8 +243,8 @@
     const names = Object.keys(columns).filter((name) => !["step", "episode", "episodes", "lengths"].includes(name));
     $("metrics-part").hidden = names.length === 0;
     names.forEach((name, i) => {
-      const values = columns[name], positive = values.every((x) => x === null || x > 0);
-      const wide = positive && Math.max(...values) > 1000 * Math.min(...values.filter((x) => x !== null));
+      const values = columns[name], known = values.filter((x) => x !== null);
+      const wide = Math.min(...known) > 0 && Math.max(...known) > 1000 * Math.min(...known);
       draw(panel($("metrics"), `metric-${i}`), name.replace(/_/g, " "), [
         { x: columns[time] || values.map((_, k) => k), y: values, mode: "lines", line: { color: COLOURS[0], width: 1.4 },
           connectgaps: true, name: plain(name) },
@@ -238,8 +257,8 @@
   let stopBelief = () => {};
 
   function beliefs(run) {
-    stopBelief();
     const belief = run.beliefs;
+    if (!belief || $("slider").dataset.run !== run.name) stopBelief();
     $("belief-part").hidden = !belief;
     if (!belief) return;
     const times = belief.kind === "observations" ? belief.at : belief.looks.map((look) => look.at);
@@ -255,9 +274,9 @@
       $("move").replaceChildren(...belief.moves.map((move, i) => el("option", { value: i, textContent: move })));
       $("move").value = before;
       $("belief-intro").textContent =
-        `${belief.moves[0]} is the good action in every state. Q values of states share one sample, so the ones along ` +
-        "the optimal path move together; were they independent, a whole path of good actions would hardly ever be drawn " +
-        "(proposition 1).";
+        `${belief.moves[0]} is the good action in every state. Where the Q values along the optimal path are correlated, one ` +
+        "sample gets all of them right at once; were they independent, a whole path of good actions would hardly ever be " +
+        "drawn (proposition 1).";
     } else {
       $("belief-intro").textContent = "Q values of a few observations from the replay, chosen once: their means and, as " +
         "bands, two standard deviations either side.";
@@ -271,8 +290,8 @@
       if (map) {
         const look = belief.looks[i];
         $("belief-path").textContent =
-          `A sampled policy is optimal all along the path with probability ${short(look.joint, 3)}; with the same means ` +
-          `and variances but independent Q values, with ${short(Math.pow(10, look.log10_factorised), 2)}.`;
+          `A sampled policy is optimal all along the path with probability ${short(look.joint, 3)} (of ${belief.samples} samples); ` +
+          `with the same means and variances but independent Q values, with ${power(look.log10_factorised)}.`;
       }
     };
     slider.oninput = update;
@@ -327,7 +346,7 @@
     }));
     draw(panel(parent, "belief-policy"), `P(${belief.moves[0]}), and ${walks.length} sampled policies`, [
       heat(belief, square(belief, unpack(look.probability), 1, 0, same), { colorscale: LIKELY, zmin: 0, zmax: 1 }), ...walks], SQUARE);
-    correlations(look, parent);
+    correlations(belief, look, parent);
   }
 
   function line(belief, i) {
@@ -357,15 +376,15 @@
     draw(panel(parent, "belief-policy"), `P(${belief.moves[0]})`, [
       { x: x, y: unpack(look.probability), mode: "lines", line: { color: COLOURS[2] } }],
       Object.assign({ yaxis: { range: [0, 1.03] } }, depth));
-    correlations(look, parent);
+    correlations(belief, look, parent);
   }
 
-  function correlations(look, parent) {
+  function correlations(belief, look, parent) {
     const m = look.correlation.shape[0], values = unpack(look.correlation);
-    const steps = Array.from({ length: m }, (_, k) => k);
-    const joint = steps.map((r) => steps.map((c) => values[r * m + c] / 100));
-    const alone = steps.map((r) => steps.map((c) => (r === c ? 1 : 0)));
-    const more = { type: "heatmap", colorscale: "RdBu", zmin: -1, zmax: 1, colorbar: { thickness: 10, len: 0.9 } };
+    const places = Array.from({ length: m }, (_, k) => k);
+    const joint = places.map((r) => places.map((c) => values[r * m + c] / 100));
+    const alone = places.map((r) => places.map((c) => (r === c ? 1 : 0)));
+    const more = { type: "heatmap", x: belief.steps, y: belief.steps, colorscale: "RdBu", zmin: -1, zmax: 1, colorbar: { thickness: 10, len: 0.9 } };
     const layout = { xaxis: { title: "along the optimal path", constrain: "domain" }, height: 340,
       yaxis: { autorange: "reversed", scaleanchor: "x", constrain: "domain" } };
     draw(panel(parent, "belief-joint"), "Correlation of Q along the optimal path", [Object.assign({ z: joint }, more)], layout);
@@ -412,7 +431,8 @@
       "two standard deviations either side, and the share of posterior samples that would choose it.";
     slider.max = found.frames.length - 1;
     if (Number(slider.value) > Number(slider.max)) slider.value = 0;
-    const low = Math.min(...mean.map((m, k) => m - 2 * std[k])), high = Math.max(...mean.map((m, k) => m + 2 * std[k]));
+    let low = Infinity, high = -Infinity;
+    mean.forEach((m, k) => { low = Math.min(low, m - 2 * std[k]); high = Math.max(high, m + 2 * std[k]); });
     const update = () => {
       const i = Number(slider.value), cut = (values) => [...values.slice(i * n, (i + 1) * n)];
       $("frame").src = found.frames[i];
@@ -467,24 +487,27 @@
   $("state").onchange = table;
   window.addEventListener("hashchange", () => { const name = fromAddress(); if (name !== null) show(name, true); });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
+  // Charts have their colours from when they were drawn; paper is light.
+  window.addEventListener("beforeprint", () => { document.documentElement.dataset.printing = "yes"; render(); });
+  window.addEventListener("afterprint", () => { delete document.documentElement.dataset.printing; render(); });
   render();
 
-  if (data.live) {
-    let version = null;
-    const look = async () => {
-      try {
-        const answer = await fetch(version === null ? "data.json" : `data.json?not=${version}`);
-        if (answer.status === 200) {
-          version = answer.headers.get("X-Version");
-          data = await answer.json();
-          render();
-        }
-        document.body.dataset.connected = "yes";
-      } catch {
-        document.body.dataset.connected = "no";
-        $("subtitle").textContent = "The server has stopped; this is what was last seen.";
+  async function follow(version) {
+    let now = version;
+    try {
+      const answer = await fetch(`data.json?not=${version}`);
+      const back = document.body.dataset.connected === "no";
+      document.body.dataset.connected = "yes";
+      if (answer.status === 200) {
+        now = answer.headers.get("X-Version");
+        data = await answer.json();
       }
-    };
-    setInterval(look, 2000);
+      if (answer.status === 200 || back) render();
+    } catch {
+      document.body.dataset.connected = "no";
+      $("subtitle").textContent = "The server does not answer; this is what was last seen.";
+    }
+    setTimeout(follow, 2000, now);
   }
+  if (data.live) follow("");
 })();
