@@ -1,5 +1,6 @@
 """The report, as someone who opens it sees it."""
 
+import base64
 import json
 import re
 import threading
@@ -87,6 +88,29 @@ def test_a_run_on_the_tree_shows_what_was_written_down_at_every_time(browser, tr
     names = [e.text for e in browser.find_elements(By.CSS_SELECTOR, "#metrics .gtitle")]
     assert drawn(browser, f"metric-{names.index('test return')}", "y") == recorded
     shot(browser, "tree")
+    assert no_errors(browser)
+
+
+def test_the_page_is_dark_where_the_system_is_and_prints_light(browser, tree, written):
+    open_page(browser, written(tree.folder.path))
+    script = (
+        "return [getComputedStyle(document.body).backgroundColor,"
+        " document.getElementById('belief-std').layout.font.color]"
+    )
+    assert browser.execute_script(script) == ["rgb(255, 255, 255)", "#1b1f24"]
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": dark})
+    try:
+        assert browser.execute_script(script) == ["rgb(18, 22, 27)", "#e6e9ed"]
+        shot(browser, "dark")
+        paper = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
+        assert base64.b64decode(paper["data"]).startswith(b"%PDF")
+        browser.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+        assert browser.execute_script(script) == ["rgb(255, 255, 255)", "#000000"]
+        browser.execute_script("window.dispatchEvent(new Event('afterprint'))")
+        assert browser.execute_script(script)[1] == "#e6e9ed"
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
     assert no_errors(browser)
 
 

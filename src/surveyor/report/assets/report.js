@@ -431,8 +431,6 @@
       "two standard deviations either side, and the share of posterior samples that would choose it.";
     slider.max = found.frames.length - 1;
     if (Number(slider.value) > Number(slider.max)) slider.value = 0;
-    let low = Infinity, high = -Infinity;
-    mean.forEach((m, k) => { low = Math.min(low, m - 2 * std[k]); high = Math.max(high, m + 2 * std[k]); });
     const update = () => {
       const i = Number(slider.value), cut = (values) => [...values.slice(i * n, (i + 1) * n)];
       $("frame").src = found.frames[i];
@@ -442,8 +440,8 @@
         x: names, y: cut(mean), mode: "markers", marker: { size: 10, color: COLOURS[0] }, text: cut(likely).map((p) => `${Math.round(100 * p)}%`),
         error_y: { type: "data", array: cut(std).map((s) => 2 * s), thickness: 2, width: 8 }, hovertemplate: "%{y:.4g}, chosen by %{text}<extra></extra>",
       }], {
-        yaxis: { range: [low, high] }, height: 320,
-        annotations: cut(likely).map((p, a) => ({ x: names[a], y: 1, yref: "paper", text: `${Math.round(100 * p)}%`, showarrow: false, yanchor: "top" })),
+        height: 320, margin: { l: 60, r: 14, t: 60, b: 40 },
+        annotations: cut(likely).map((p, a) => ({ x: names[a], y: 1, yref: "paper", text: `${Math.round(100 * p)}%`, showarrow: false, yanchor: "bottom" })),
       });
       draw($("episode-dissent"), "Share of posterior samples that would act otherwise", [
         { x: [...dissent.keys()], y: dissent, mode: "lines", line: { color: COLOURS[1], width: 1 } }], {
