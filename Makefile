@@ -36,7 +36,7 @@ browser:
 		echo "Chromium could not be installed; the tests of the report need chromium and chromium-driver."
 
 test: .venv/.test browser
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: .venv/.test
 	$(BIN)/ruff check .

@@ -10,12 +10,16 @@ import pytest
 import surveyor as sv
 from surveyor.cli import main
 
+NO = "--no-beliefs"
+"""What most tests say, for speed."""
+
 
 @pytest.fixture(scope="module")
 def run_path(tmp_path_factory):
     out = tmp_path_factory.mktemp("runs")
     assert main(["train", "Tree-4", "--out", str(out), "--plot", str(out / "a" / "p.png")]) == 0
     assert (out / "a" / "p.png").stat().st_size > 10_000
+    assert len(list(out.glob("*/beliefs/*.npz"))) > 2
     return next(path for path in out.iterdir() if path.name.startswith("Tree-4-su-s0"))
 
 
@@ -25,12 +29,13 @@ def last_json(capsys):
 
 def test_json_for_one_seed(tmp_path, capsys):
     code = main(
-        ["train", "Tree-4", "--agent", "su", "--seed", "7", "--out", str(tmp_path), "--json"]
+        ["train", "Tree-4", "--agent", "su", "--seed", "7", "--out", str(tmp_path), "--json", NO]
     )
     assert code == 0
     outcome = last_json(capsys)
     assert set(outcome) == {"env", "agent", "runs", "median_solved_at"}
     (run,) = outcome["runs"]
+    assert not list(tmp_path.glob("*/beliefs"))
     assert list(run) == [
         "seed", "solved_at", "first_success", "episodes", "gradient_steps", "seconds", "path",
     ]  # fmt: skip
@@ -43,7 +48,7 @@ def test_several_seeds_in_processes_are_the_same_runs(tmp_path, capsys):
     """Through a real process: worker processes start from the main module."""
     command = [
         sys.executable, "-m", "surveyor.cli", "train", "Tree-4", "--seeds", "3", "--out",
-        str(tmp_path), "--json",
+        str(tmp_path), "--json", NO,
     ]  # fmt: skip
     answer = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert answer.returncode == 0, answer.stderr
@@ -51,13 +56,13 @@ def test_several_seeds_in_processes_are_the_same_runs(tmp_path, capsys):
     assert [run["seed"] for run in outcome["runs"]] == [0, 1, 2]
     solved = sorted(run["solved_at"] for run in outcome["runs"])
     assert outcome["median_solved_at"] == solved[1]
-    assert main(["train", "Tree-4", "--seed", "2", "--out", str(tmp_path / "b"), "--json"]) == 0
+    assert main(["train", "Tree-4", "--seed", "2", "--out", str(tmp_path / "b"), "--json", NO]) == 0
     alone = last_json(capsys)["runs"][0]
     assert {**alone, "seconds": 0, "path": 0} == {**outcome["runs"][2], "seconds": 0, "path": 0}
 
 
 def test_unsolved_is_null(tmp_path, capsys):
-    arguments = ["train", "Tree-30", "--agent", "uniform", "--episodes", "20"]
+    arguments = ["train", "Tree-30", "--agent", "uniform", "--episodes", "20", NO]
     assert main([*arguments, "--out", str(tmp_path), "--json"]) == 0
     outcome = last_json(capsys)
     assert outcome["median_solved_at"] is None
@@ -66,7 +71,7 @@ def test_unsolved_is_null(tmp_path, capsys):
 
 
 def test_hyperparameters_can_be_set_and_start_from_the_environment_s_preset(tmp_path):
-    arguments = ["train", "Tree-4", "--agent.theta", "1e4", "--agent.beta=1e-3"]
+    arguments = ["train", "Tree-4", "--agent.theta", "1e4", "--agent.beta=1e-3", NO]
     assert main([*arguments, "--episodes", "20", "--out", str(tmp_path)]) == 0
     (path,) = tmp_path.iterdir()
     values = json.loads((path / "config.json").read_text())["hyperparameters"]
@@ -74,7 +79,7 @@ def test_hyperparameters_can_be_set_and_start_from_the_environment_s_preset(tmp_
 
 
 def test_the_preset_is_the_environment_s_wherever_its_name_stands(tmp_path):
-    arguments = ["train", "--json", "--keep-going", "Tree-4", "--episodes", "10"]
+    arguments = ["train", "--json", NO, "--keep-going", "Tree-4", "--episodes", "10"]
     assert main([*arguments, "--out", str(tmp_path)]) == 0
     (path,) = tmp_path.iterdir()
     assert json.loads((path / "config.json").read_text())["hyperparameters"]["discount"] == 1.0
@@ -115,7 +120,7 @@ def test_a_preset_sets_the_defaults_and_an_option_still_wins(tmp_path, capsys):
         "--agent.ensemble",
         "3",
     ]
-    assert main([*words, "--episodes", "10", "--out", str(tmp_path), "--json"]) == 0
+    assert main([*words, "--episodes", "10", "--out", str(tmp_path), "--json", NO]) == 0
     agent = sv.load(last_json(capsys)["runs"][0]["path"]).agent
     assert agent == dataclasses.replace(sv.BootDQN.paper_25x(), ensemble=3)
 

@@ -12,7 +12,7 @@ import pytest
 import surveyor as sv
 from surveyor.deep import Convolution, DeepAdam, Torso, Trained, choose, times
 from surveyor.types import EnvSpec
-from tests.common import SMALL, VECTOR, batch, observations
+from tests.common import SMALL, VECTOR, batch, begun, observations
 
 PIXELS = EnvSpec(0, 3, 0, (4, 84, 84), "uint8", stack=4)
 AGENTS = [kind.minatar() for kind in (sv.SU, sv.DQN, sv.BootDQN, sv.BDQN, sv.UBE)]
@@ -84,23 +84,24 @@ def test_torsos_are_chosen_by_the_observation_and_have_the_paper_s_shapes():
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: type(agent).__name__)
 @pytest.mark.parametrize("spec", [VECTOR, SMALL], ids=["vector", "image"])
 def test_agents_run_on_networks_as_on_tables(agent, spec):
-    state = jax.jit(lambda key: agent.init(spec, key))(jax.random.key(0))
+    state = begun(agent, spec)
     obs = observations(spec, 5)
     index = jax.jit(agent.sample)(state, jax.random.key(1))
-    assert jax.jit(agent.q)(state, index, obs).shape == (5, 3)
-    assert agent.q(state, index, obs[0]).shape == (3,)
+    q = jax.jit(agent.q)
+    assert q(state, index, obs).shape == (5, 3)
+    assert q(state, index, obs[0]).shape == (3,)
     np.testing.assert_allclose(
-        agent.q(state, index, obs)[2], agent.q(state, index, obs[2]), rtol=1e-3, atol=1e-5
+        q(state, index, obs)[2], q(state, index, obs[2]), rtol=1e-3, atol=1e-5
     )
     data = batch(spec)
     seen = jax.jit(agent.observe)(state, data, jnp.arange(8) < 6)
     learnt, metrics = jax.jit(agent.learn)(seen, data, jax.random.key(2))
     assert jax.tree.structure(learnt) == jax.tree.structure(state)
     assert all(np.isfinite(value) for value in metrics.values())
-    belief = agent.q_posterior(learnt, obs)
+    belief = jax.jit(agent.q_posterior)(learnt, obs)
     assert belief.covariance.shape == (15, 15)
     assert np.all(np.isfinite(belief.covariance))
-    logged = agent.diagnose(learnt, obs)
+    logged = jax.jit(agent.diagnose)(learnt, obs)
     assert "q_mean" in logged
     if isinstance(agent, sv.SU):
         assert {"posterior_trace", "posterior_condition", "policy_entropy"} <= set(logged)
@@ -109,7 +110,7 @@ def test_agents_run_on_networks_as_on_tables(agent, spec):
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: type(agent).__name__)
 def test_the_target_network_stands_still_between_its_updates(agent):
     agent = dataclasses.replace(agent, target_every=3, priority=0.5)
-    state = agent.init(VECTOR, jax.random.key(0))
+    state = begun(agent)
     learn, data = jax.jit(agent.learn), batch(VECTOR, weight=jnp.ones(8))
 
     def trained(state):
@@ -145,7 +146,7 @@ def test_double_dqn_chooses_with_one_network_and_values_with_the_other():
     losses = {}
     for double in (False, True):
         agent = dataclasses.replace(agent, double=double)
-        state = agent.init(VECTOR, jax.random.key(0))
+        state = begun(agent)
         other = jax.tree.map(lambda x: -x, state.network.trained.net)
         state = eqx.tree_at(lambda s: s.network.trained.target, state, other)
         network = state.network

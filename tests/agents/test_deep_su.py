@@ -11,7 +11,7 @@ import pytest
 import surveyor as sv
 from surveyor.deep import DeepAdam, Trained
 from surveyor.types import Trail
-from tests.common import SMALL, VECTOR, batch, observations
+from tests.common import SMALL, VECTOR, batch, begun, observations
 
 WIDE = jnp.array([-1e3, 1e3])
 """The least and the largest reward, where no target of Q is to be bounded."""
@@ -24,7 +24,7 @@ def _with_w(model, w):
 
 def test_su_s_heads_are_those_of_appendix_c():
     agent = dataclasses.replace(sv.SU.atari(), hidden=32, features=16)
-    state = agent.init(SMALL, jax.random.key(0))
+    state = begun(agent, SMALL)
     net, obs = state.model.trained.net, observations(SMALL, 4)
     hidden = net.torso(obs).T
     both = (hidden @ net.psi.weight.T + net.psi.bias).reshape(4, 4, 16)
@@ -45,7 +45,7 @@ def test_n_step_targets_of_su_by_hand():
     agent = dataclasses.replace(
         sv.SU.minatar(), hidden=16, features=5, n_step=2, policy="optimistic"
     )
-    state = agent.init(VECTOR, jax.random.key(0))
+    state = begun(agent)
     state = dataclasses.replace(state, model=_with_w(state.model, jnp.arange(5.0)), rewards=WIDE)
     trail = Trail(
         observations(VECTOR, 8, 7)[:, None], jnp.zeros((8, 1), jnp.int32),
@@ -53,7 +53,7 @@ def test_n_step_targets_of_su_by_hand():
     )  # fmt: skip
     data = batch(VECTOR, trail=trail)
     data = dataclasses.replace(data, discount=jnp.where(jnp.arange(8) < 4, 0.81, 0.9))
-    successors, next_q = agent._targets(state, data, jax.random.key(0))
+    successors, next_q = jax.jit(agent._targets)(state, data, jax.random.key(0))
     psi = np.asarray(state.model.next_psi(data.next_obs))
     q = psi @ np.arange(5.0)
     deviation = np.sqrt(np.asarray(state.posterior.variance(jnp.asarray(psi))))
@@ -69,7 +69,7 @@ def test_random_features_are_a_gaussian_kernel_and_stay_as_they_are():
     agent = dataclasses.replace(
         sv.SU.classic(), hidden=16, features=4100, random_features=4096, random_scale=2.0
     )
-    state = agent.init(VECTOR, jax.random.key(0))
+    state = begun(agent)
     obs = observations(VECTOR, 2)
     both = np.asarray(state.model.waves(obs, jnp.zeros(2, jnp.int32)))
     distance = np.linalg.norm(np.asarray(obs[0] - obs[1]))
@@ -80,7 +80,7 @@ def test_random_features_are_a_gaussian_kernel_and_stay_as_they_are():
     phi = np.asarray(state.model.phi(obs, jnp.zeros(2, jnp.int32)))
     np.testing.assert_allclose(phi[:, 4:], both * 0.5**0.5, rtol=1e-5)
     small = dataclasses.replace(agent, features=12, random_features=8)
-    state = small.init(VECTOR, jax.random.key(0))
+    state = begun(small)
     learnt, _ = jax.jit(small.learn)(state, batch(VECTOR), jax.random.key(1))
     np.testing.assert_array_equal(learnt.model.waves.directions, state.model.waves.directions)
     with pytest.raises(sv.SurveyorError, match="random_features must be from 0 to 11, not 12"):
@@ -91,7 +91,7 @@ def test_su_s_double_target_chooses_with_one_network_and_values_with_the_other()
     agent = dataclasses.replace(
         sv.SU.minatar(), hidden=16, features=5, q_target="double", policy="optimistic"
     )
-    state = agent.init(VECTOR, jax.random.key(0))
+    state = begun(agent)
     model = _with_w(state.model, jnp.arange(5.0) - 2)
     state = dataclasses.replace(state, model=model, rewards=WIDE)
     data = batch(VECTOR)
@@ -101,7 +101,7 @@ def test_su_s_double_target_chooses_with_one_network_and_values_with_the_other()
     state = eqx.tree_at(lambda s: s.model.trained.target, state, flipped)
     valued = np.asarray(state.model.next_psi(data.next_obs)) @ (np.arange(5.0) - 2)
     expected = valued[np.arange(8), learning.argmax(1)]
-    _, next_q = agent._targets(state, data, jax.random.key(0))
+    _, next_q = jax.jit(agent._targets)(state, data, jax.random.key(0))
     alive = np.asarray(data.discount) * (1 - np.asarray(data.terminated))
     np.testing.assert_allclose(next_q, alive * expected, rtol=1e-4, atol=1e-4)
 
@@ -110,27 +110,29 @@ def test_successor_targets_stay_within_what_features_of_norm_one_can_add_up_to()
     agent = dataclasses.replace(
         sv.SU.minatar(), hidden=16, features=5, discount=0.9, policy="optimistic"
     )
-    state = agent.init(VECTOR, jax.random.key(0))
+    state = begun(agent)
     huge = jax.tree.map(lambda x: 1e3 * x, state.model.trained.target)
     state = eqx.tree_at(lambda s: s.model.trained.target, state, huge)
     data = dataclasses.replace(batch(VECTOR), terminated=jnp.zeros(8, bool))
-    successors, _ = agent._targets(state, data, jax.random.key(0))
+    successors, _ = jax.jit(agent._targets)(state, data, jax.random.key(0))
     longest = float(jnp.max(jnp.linalg.norm(successors, axis=1)))
     assert longest == pytest.approx(0.9 / (1 - 0.9), rel=1e-4)
 
 
 def test_q_targets_stay_within_what_the_rewards_so_far_can_add_up_to():
     agent = dataclasses.replace(sv.SU.minatar(), hidden=16, features=5, discount=0.9)
-    state = agent.init(VECTOR, jax.random.key(0))
+    state = begun(agent)
     state = dataclasses.replace(state, model=_with_w(state.model, 1e3 * (jnp.arange(5.0) - 2)))
     data = dataclasses.replace(batch(VECTOR), terminated=jnp.zeros(8, bool))
     one = jax.tree.map(lambda x: x[:2], data)
     seen = dataclasses.replace(one, reward=jnp.array([-1.0, 7.0]))
     for mask, bounds in (((True, False), (-9.0, 0.0)), ((True, True), (-9.0, 63.0))):
         now = agent.observe(state, seen, jnp.array(mask))
-        targets = [agent._targets(dataclasses.replace(now, model=model), data, jax.random.key(0))[1]
-                   for model in (state.model, _with_w(state.model, -state.model.w))]  # fmt: skip
-        found = jnp.concatenate(targets)
+        found = []
+        for model in (state.model, _with_w(state.model, -state.model.w)):
+            both = dataclasses.replace(now, model=model)
+            found.append(jax.jit(agent._targets)(both, data, jax.random.key(0))[1])
+        found = jnp.concatenate(found)
         assert (float(found.min()), float(found.max())) == pytest.approx(bounds, rel=1e-4)
 
 
@@ -138,12 +140,14 @@ def test_q_targets_stay_within_what_the_rewards_so_far_can_add_up_to():
 def test_the_q_loss_can_be_counted_in_units_of_features(w, weight):
     """Divided by ‖ŵ‖², here 16 w², or by 0.01 where that is less."""
     plain = dataclasses.replace(sv.SU.minatar(), hidden=8, features=16, q_per_w=False)
-    state = plain.init(VECTOR, jax.random.key(0))
+    state = begun(plain)
     net = eqx.tree_at(lambda net: net.w, state.model.trained.net, jnp.full(16, w))
     adam = DeepAdam(1e-3, 1e-8, 10.0, 100)
     state = eqx.tree_at(lambda state: state.model.trained, state, Trained.create(net, adam))
     steps = [
-        dataclasses.replace(plain, **change).learn(state, batch(VECTOR), jax.random.key(1))[0]
+        jax.jit(dataclasses.replace(plain, **change).learn)(
+            state, batch(VECTOR), jax.random.key(1)
+        )[0]
         for change in ({"q_per_w": True, "q_weight": 1.0}, {"q_weight": weight})
     ]
     for a, b in zip(*map(jax.tree.leaves, steps), strict=True):

@@ -3,6 +3,7 @@
 import errno
 import threading
 import time
+import zipfile
 
 import jax
 import numpy as np
@@ -132,7 +133,7 @@ def test_files_that_cannot_be_read_for_a_while_are_not_replaced(tmp_path, monkey
         raise OSError(errno.ESTALE, "Stale file handle")
 
     with monkeypatch.context() as patch:
-        patch.setattr(np, "load", stale)
+        patch.setattr(zipfile, "ZipFile", stale)
         with pytest.raises(OSError, match="Stale"):
             work.carry_out(CONFIG, where, ignore)
     assert checkpoint.read_bytes() == before

@@ -71,7 +71,7 @@ def test_looking_changes_nothing_and_a_stopped_run_looks_the_same(tmp_path):
     assert files(path) == files(whole.folder.path)
 
 
-@pytest.mark.parametrize("agent", ["psrl", "uniform", "dqn"])
+@pytest.mark.parametrize("agent", ["psrl", "uniform"])
 def test_agents_with_nothing_exact_to_say_are_asked_by_samples(tmp_path, agent):
     run = train(tmp_path, agent, "Chain-4", 20, beliefs=True)
     found = RunFolder(run.folder.path).belief(20)
