@@ -4,6 +4,7 @@ import functools
 import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import equinox as eqx
@@ -15,7 +16,7 @@ from jaxtyping import Array, Float, Int, Key, PyTree, Shaped
 from surveyor.agents.base import Agent
 from surveyor.envs.base import Environment, Params
 from surveyor.training import compiled
-from surveyor.training.folder import Arrays, RunFolder
+from surveyor.training.folder import RunFolder
 from surveyor.training.progress import done
 from surveyor.training.run import Run
 from surveyor.training.runner import EpisodeRunner
@@ -29,9 +30,9 @@ PATHS = 8
 """Sampled policies whose episodes are kept."""
 OBSERVATIONS = 6
 """Observations whose Q values are followed where states are not numbers."""
-FREE_SECONDS = 0.5
+FREE_SECONDS = 0.3
 """Time that looking may always take, beside compilation;"""
-SHARE = 0.03
+SHARE = 0.02
 """beyond that no more than this share of the time spent training."""
 OBSERVED = "observations"
 SOON: dict[str, str | bool] = {
@@ -53,6 +54,13 @@ class Recorder:
         self._last = max((at for at in folder.belief_times() if at <= now), default=-1)
         self._times = [0, *(round(2 ** (k / 2)) * every for k in range(64))]
         run.runner.pauses = self._next
+        self._program: Future[Callable[..., dict[str, Array]] | None] | None = None
+        self._waiting: list[tuple[int, PyTree]] = []
+        """Times at which the program was not ready, and what it is to look at."""
+        if isinstance(run.runner, EpisodeRunner):
+            with_thread = ThreadPoolExecutor(1)  # while the training itself is compiled
+            self._program = with_thread.submit(_tabular, run.agent, run.runner.env)
+            with_thread.shutdown(wait=False)
 
     def __call__(self) -> None:
         """Look, if it is time."""
@@ -65,39 +73,46 @@ class Recorder:
             return
         began, self._last = time.monotonic(), now
         try:
-            found = look(run, self._folder)
-            if found is None:
-                return
-            self._folder.write_belief(now, found)
+            wrote = self._ask(now) if self._program is None else self._look(now, self._program)
         except Exception as error:  # a run is worth more than a look at it
             self._off = True
-            warnings.warn(
-                f"What the agent believes is not written down any more: {error}", stacklevel=2
-            )
+            said = f"What the agent believes is not written down any more: {error}"
+            warnings.warn(said, stacklevel=2)
             return
-        if self._seen:  # the first time is mostly compilation
+        if self._seen:  # the first time may be mostly compilation
             self._spent += time.monotonic() - began
-        self._seen = True
+        self._seen = self._seen or wrote
 
     def _next(self, at: int) -> int:
         return next(time for time in self._times if time > at)
 
+    def _look(self, now: int, program: Future[Any]) -> bool:
+        """On a map of states, when its program is ready; until then copies are kept, because
+        training takes the memory of what it goes on from."""
+        run, ready = self._run, program.done() or self._run.finished
+        assert isinstance(run.runner, EpisodeRunner)
+        seen = run.loop.agent, run.loop.visits
+        self._waiting.append((now, seen if ready else jax.tree.map(jnp.copy, seen)))
+        if not ready:
+            return False
+        look, params = program.result(), run.runner.env.params(run.config.seed)
+        if look is not None:
+            for at, (agent, visits) in self._waiting:
+                key = jax.random.fold_in(jax.random.key(run.config.seed), at)
+                self._write(at, look(agent, visits, params, key))
+        self._waiting.clear()
+        return look is not None
 
-def look(run: Run, folder: RunFolder) -> Arrays | None:
-    """What the agent believes now; None where there is nothing yet to ask it about."""
-    if isinstance(run.runner, EpisodeRunner):
-        env = run.runner.env
-        program = _tabular(run.agent, env)
-        if program is None:
-            return None
-        key = jax.random.fold_in(jax.random.key(run.config.seed), int(run.loop.episode))
-        found = program(run.loop.agent, run.loop.visits, env.params(run.config.seed), key)
-    else:
-        observations = _observations(run, folder)
+    def _ask(self, now: int) -> bool:
+        """About a few observations, once there are any."""
+        run, observations = self._run, _observations(self._run, self._folder)
         if observations is None:
-            return None
-        found = ask(run.agent, run.state, jnp.asarray(observations), jax.random.key(0))
-    return {name: np.asarray(value) for name, value in found.items()}
+            return False
+        self._write(now, ask(run.agent, run.state, jnp.asarray(observations), jax.random.key(0)))
+        return True
+
+    def _write(self, at: int, found: dict[str, Array]) -> None:
+        self._folder.write_belief(at, {name: np.asarray(value) for name, value in found.items()})
 
 
 def strided(along_path: Any) -> Any:

@@ -139,19 +139,21 @@ class EpisodeRunner(Runner):
         config = self.config
         params, key = self.env.params(config.seed), compiled.run_keys(config.seed)[1]
         program = _episode_program(config.agent, self.env, config.stop_when_solved)
-        intervals = 1
+        wanted = 1
         while not self.finished(loop):
+            intervals = wanted
             if self.pauses is not None:
                 left = self.pauses(int(loop.episode)) - int(loop.episode)
-                intervals = min(intervals, math.ceil(left / self.every))
+                intervals = min(wanted, math.ceil(left / self.every))
             began = time.perf_counter()
             loop, records, done = jax.block_until_ready(
                 program(loop, params, key, np.int32(config.budget), np.int32(intervals))
             )
             took = time.perf_counter() - began
             yield Chunk(loop, _to_records(records, int(done)), took)
-            grow = min(4.0, CHUNK_SECONDS / max(took, 1e-6))
-            intervals = min(compiled.CHUNK, max(1, int(intervals * grow)))
+            if intervals == wanted:
+                grow = min(4.0, CHUNK_SECONDS / max(took, 1e-6))
+                wanted = min(compiled.CHUNK, max(1, int(intervals * grow)))
 
     def result(self, loop: compiled.Loop) -> Record:
         return {
