@@ -26,6 +26,7 @@ def batch(number):
     )
 
 
+@pytest.mark.slow
 def test_a_transition_s_coins_are_the_same_each_time_and_fall_with_the_probability():
     agent = BootDQN(bootstrap=0.75)
     state = agent.init(SPEC, jax.random.key(0))

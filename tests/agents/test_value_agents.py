@@ -98,6 +98,7 @@ def test_ube_s_uncertainty_solves_its_bellman_equation():
     np.testing.assert_allclose(u, local + 0.25 * 1.0, rtol=0.02)
 
 
+@pytest.mark.slow
 def test_ube_samples_are_independent_everywhere_and_never_nan():
     agent = UBE()
     state = agent.init(SPEC, jax.random.key(0))

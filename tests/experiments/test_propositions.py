@@ -65,6 +65,7 @@ def test_a_joint_belief_would_break_proposition_1():
     assert not Check("1", "shared", "≤", 2.0**-8, *share(found, 20_000)).holds
 
 
+@pytest.mark.slow
 def test_ube_is_bound_by_proposition_1_before_it_has_seen_a_reward():
     p, low, high = propositions._ube_successes(3, 20_000)
     assert low <= 2.0**-3 <= high, p

@@ -20,6 +20,7 @@ def outcome(solved, size=10, name="SU", first=None):
     return Outcome(name, f"Tree-{size}", size, 100, runs)
 
 
+@pytest.mark.slow
 def test_a_cell_is_trained_once_and_found_again(tmp_path, monkeypatch):
     cell = Cell("PSRL", "Tree-4", PSRL.deterministic(), seeds=2, episodes=200)
     first = studies.carry_out([cell], tmp_path)[0]

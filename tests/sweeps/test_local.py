@@ -145,6 +145,7 @@ def test_ctrl_c_does_not_begin_the_runs_that_are_waiting(tmp_path, write):
         pool._interrupted(signal.SIGINT, None)
 
 
+@pytest.mark.slow
 def test_ctrl_c_twice_ends_a_sweep_at_once_and_what_was_saved_goes_on(tmp_path, write):
     out = tmp_path / "out"
     process = start("sweep", write(SPEC.replace("40000", "50000000")), "--out", out)

@@ -202,6 +202,7 @@ def wait_for_metrics(out, count):
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_and_resumed_is_bit_identical(tmp_path):
     assert start(tmp_path / "whole").wait() == 0
     (whole,) = (tmp_path / "whole").iterdir()
