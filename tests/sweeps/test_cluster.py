@@ -49,6 +49,7 @@ def named(word):
     return [number for number, _, command in processes() if word in command.split(" ")[0]]
 
 
+@pytest.mark.slow
 def test_runs_survive_killed_workers_drivers_and_nodes(tmp_path, nodes, capfd):
     path, out = tmp_path / "it.toml", tmp_path / "out"
     path.write_text(SPEC)
