@@ -3,33 +3,46 @@
     python benchmarks/beliefs.py [--env Chain-160] [--episodes 5000] [--repeats 2]
 
 The same run with and without, each in a process of its own, in turns; the best of each counts,
-from before compilation to the last file. Training has one core; the program that looks is compiled
-beside it, on another if there is one.
+from before compilation to the last file. Training has one core; looking, and compiling the program
+that looks, goes on beside it, on another if there is one.
 """
 
 import argparse
+import contextlib
 import json
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 
 def measure(env: str, episodes: int, beliefs: bool) -> dict[str, float]:
     import surveyor as sv
-    from surveyor.training.beliefs import Recorder
+    from surveyor.training import api
+    from surveyor.training.recorder import Recorder
 
-    looking, look = 0.0, Recorder.__call__
+    looking = 0.0
 
-    def timed(self: Recorder) -> None:
+    @contextlib.contextmanager
+    def timed() -> Iterator[None]:
         nonlocal looking
         began = time.perf_counter()
-        look(self)
+        yield
         looking += time.perf_counter() - began
 
-    Recorder.__call__ = timed
-    with tempfile.TemporaryDirectory() as out:
+    class Timed(Recorder):
+        def __call__(self) -> None:
+            with timed():
+                super().__call__()
+
+        def close(self) -> None:
+            with timed():
+                super().close()
+
+    with tempfile.TemporaryDirectory() as out, mock.patch.object(api, "Recorder", Timed):
         began = time.perf_counter()
         run = sv.train(
             "su", env, episodes=episodes, stop_when_solved=False, out=out, beliefs=beliefs

@@ -3,6 +3,7 @@
 import os
 import tempfile
 
+import pytest
 from jaxtyping import install_import_hook
 
 install_import_hook("surveyor", "beartype.beartype")
@@ -12,3 +13,13 @@ os.environ.setdefault(
     "JAX_COMPILATION_CACHE_DIR", os.path.join(tempfile.gettempdir(), "surveyor-tests")
 )
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def looks_may_take_their_time():
+    """On a busy machine looks at beliefs would be left out, and tests count them."""
+    from surveyor.training import recorder
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recorder, "FREE_SECONDS", 600.0)
+        yield

@@ -9,6 +9,7 @@ import pytest
 
 import surveyor as sv
 from surveyor.cli import main
+from surveyor.training import parallel
 
 NO = "--no-beliefs"
 """What most tests say, for speed."""
@@ -76,6 +77,22 @@ def test_hyperparameters_can_be_set_and_start_from_the_environment_s_preset(tmp_
     (path,) = tmp_path.iterdir()
     values = json.loads((path / "config.json").read_text())["hyperparameters"]
     assert (values["theta"], values["beta"], values["discount"]) == (1e4, 1e-3, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("env", "option", "value"),
+    [
+        ("CartPole-v1", "random-features", 32),
+        ("MinAtar/Breakout", "batch-size", 16),
+        ("MinAtar/Breakout", "features", 8),
+    ],
+)
+def test_options_are_checked_with_the_environment_s_own_defaults(env, option, value, monkeypatch):
+    asked = []
+    monkeypatch.setattr(parallel, "train_all", lambda configs, *_: asked.extend(configs) or [])
+    main(["train", env, f"--agent.{option}", str(value)])
+    assert getattr(asked[0].agent, option.replace("-", "_")) == value
+    assert main(["train", "ALE/Pong", "--frames", "-5"]) == 2
 
 
 def test_the_preset_is_the_environment_s_wherever_its_name_stands(tmp_path):

@@ -10,7 +10,7 @@ import optax
 import pytest
 
 import surveyor as sv
-from surveyor.deep import Convolution, DeepAdam, Torso, Trained, choose, times
+from surveyor.deep import Convolution, DeepAdam, Dense, Torso, Trained, choose, times
 from surveyor.types import EnvSpec
 from tests.common import SMALL, VECTOR, batch, begun, observations
 
@@ -49,7 +49,7 @@ def test_a_convolution_is_xla_s_own(kernel, stride):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize(("m", "n", "b"), [(7, 5, 3), (3, 5, 40), (30, 5, 40)])
+@pytest.mark.parametrize(("m", "n", "b"), [(7, 5, 3), (3, 5, 40), (30, 5, 40), (60, 50, 3)])
 def test_a_product_has_the_gradients_of_a_product(m, n, b):
     shapes = [(m, n), (n, b), (m, b)]
     W, x, g = (jax.random.normal(jax.random.key(i), shape) for i, shape in enumerate(shapes))
@@ -57,6 +57,17 @@ def test_a_product_has_the_gradients_of_a_product(m, n, b):
     np.testing.assert_allclose(value, W @ x, rtol=1e-5, atol=1e-5)
     for ours, plain in zip(pull(g), jax.vjp(jnp.matmul, W, x)[1](g), strict=True):
         np.testing.assert_allclose(ours, plain, rtol=1e-4, atol=1e-4)
+
+
+def test_a_layer_has_the_gradients_of_weights_and_bias():
+    layer = Dense.create(jax.random.key(0), 5, 4)
+    layer = eqx.tree_at(lambda layer: layer.bias, layer, jnp.arange(4.0))
+    x, g = jax.random.normal(jax.random.key(1), (5, 3)), jnp.arange(12.0).reshape(4, 3)
+    value, pull = jax.vjp(lambda layer: layer(x), layer)
+    np.testing.assert_allclose(value, layer.weight @ x + layer.bias[:, None], rtol=1e-5)
+    (gradient,) = pull(g)
+    np.testing.assert_allclose(gradient.bias, [3, 12, 21, 30])
+    np.testing.assert_allclose(gradient.weight, g @ x.T, rtol=1e-5)
 
 
 def test_torsos_are_chosen_by_the_observation_and_have_the_paper_s_shapes():
@@ -126,6 +137,16 @@ def test_the_target_network_stands_still_between_its_updates(agent):
 
 def is_trained(x):
     return isinstance(x, Trained)
+
+
+def test_gradients_are_clipped_as_optax_does():
+    net = Torso.create(VECTOR, "mlp", 4, jax.random.key(0))
+    gradients = jax.tree.map(lambda x: jnp.sin(jnp.arange(x.size) + 1.0).reshape(x.shape), net)
+    for longest in (0.5, 100.0):
+        ours = DeepAdam(1e-2, 1e-8, longest, 100).clip(gradients)
+        plain, _ = optax.clip_by_global_norm(longest).update(gradients, optax.EmptyState())
+        for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(plain), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5)
 
 
 def test_the_step_is_optax_s_adam_with_a_clipped_gradient():

@@ -159,3 +159,33 @@ def test_a_million_atari_transitions_fit_into_the_promised_memory():
     arrays = [ring.obs, ring.action, ring.reward, ring.flags, ring.priority]
     assert ring.next_obs is None
     assert sum(array.nbytes for array in arrays) <= 7.5e9
+
+
+def test_by_priority_no_step_is_drawn_that_is_none(host):
+    ring = played(VECTOR, host, 12, ends=(4,), skips=(5,), priority=True)
+    for _ in range(3):  # what was drawn counts little from then on; what was skipped never counts
+        batch = draw(ring)
+        ring = ring.reprioritise(batch.number, batch.reward * 0 + 0.05, 1.0)
+    batch = draw(ring, n=22_000)
+    counts = np.bincount(np.asarray(batch.number), minlength=24)
+    assert np.all(counts[10:12] == 0)
+    assert np.all(np.abs(counts[np.r_[0:10, 12:24]] - 1000) < 150)
+    cut = played(FRAMES, host, 12, cuts=(6,), priority=True)
+    times = np.asarray(draw(cut).number) // 2
+    assert 6 not in times
+    assert np.mean(times == 5) < 0.2
+
+
+def test_a_million_priorities_are_added_up_exactly_enough():
+    ring = Ring.create(VECTOR, 1_000_000, 1, priority=True, host=True)
+    ring.written[...] = 1_000_000
+    ring.priority[:500_000], ring.priority[500_000:] = 1.0, 0.02
+    late = np.asarray(draw(ring, n=100_000).number) >= 500_000
+    assert np.mean(late) == pytest.approx(0.02 / 1.02, rel=0.1)
+
+
+def test_a_ring_that_is_just_full_has_no_frames_of_the_newest_before_the_oldest(host):
+    ring = played(FRAMES, host, 20)
+    batch = draw(ring)
+    frames = np.asarray(batch.obs)[:, :, 0, 0].astype(int)
+    assert np.all(np.diff(frames, axis=1) >= 0)

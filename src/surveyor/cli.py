@@ -74,8 +74,7 @@ def train(argv: list[str]) -> int:
     """`surveyor train`."""
     # Twice: the environment that the first reading finds decides the defaults of the second.
     name, chosen = _option(argv, "--agent", "su"), _option(argv, "--preset", "") or None
-    env = _parse("train", Train, argv, agents.preset(name, "", chosen)).env
-    family = problems.family(env)
+    family = problems.family(_environment(argv, name, chosen))
     options = _parse("train", Train, argv, agents.preset(name, family, chosen))
     if options.plot is not None:
         plots.require_matplotlib()
@@ -134,7 +133,7 @@ def resume(argv: list[str]) -> int:
 def evaluate(argv: list[str]) -> int:
     """`surveyor evaluate`."""
     options = _parse("evaluate", Evaluate, argv)
-    run = api.load(options.run)
+    run = Run.open(options.run, replay=False)
     atari = problems.family(run.config.env) == "ALE"
     episodes = options.episodes or (100 if atari else 10)
     outcome = evaluate_run(run, episodes if options.episodes is None else options.episodes)
@@ -215,7 +214,21 @@ def _steps(options: Train, family: str) -> int | None:
         return options.steps
     if family != "ALE" or options.steps is not None:
         raise SurveyorError("Frames are for Atari games, in place of steps.")
+    if options.frames < 1:
+        raise SurveyorError(f"frames must be at least 1, not {options.frames}.")
     return max(1, options.frames // FRAMES)
+
+
+def _environment(argv: list[str], name: str, chosen: str | None) -> str:
+    """The environment among the words. Options are checked together with defaults, of which those
+    of one family or another will do."""
+    refused: list[SurveyorError] = []
+    for family in ("", "Gymnasium", "MinAtar", "ALE"):
+        try:
+            return _parse("train", Train, argv, agents.preset(name, family, chosen)).env
+        except SurveyorError as error:
+            refused.append(error)
+    raise refused[0]
 
 
 def _unit(config: Config) -> str:

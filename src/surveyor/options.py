@@ -10,15 +10,17 @@ import tyro
 from surveyor.errors import SurveyorError
 
 
-def parse(kind: Any, argv: list[str], prog: str) -> Any:
-    """An instance of a dataclass, from words of the command line.
+def parse(kind: Any, argv: list[str], prog: str, default: Any = None) -> Any:
+    """An instance of a dataclass, from words of the command line; what they do not say is as in
+    `default`.
 
     Tyro explains a mistake in a frame of several lines; a `SurveyorError` says the same in one.
     """
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
-            return tyro.cli(kind, args=argv, prog=prog, use_underscores=False)
+            options = {} if default is None else {"default": default}
+            return tyro.cli(kind, args=argv, prog=prog, use_underscores=False, **options)
     except SystemExit as end:
         if end.code in (0, None):
             raise

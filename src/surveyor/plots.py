@@ -141,17 +141,28 @@ def figure3(
     return save(figure, path)
 
 
-def figure4(differences: dict[str, dict[str, float]], clip: float, path: Path) -> Path:
-    """By how much SU is ahead (blue) or behind (red) of each other algorithm, on every game."""
+def figure4(
+    differences: dict[str, dict[str, tuple[float, float | None, float | None]]],
+    clip: float,
+    path: Path,
+) -> Path:
+    """By how much SU is ahead (blue) or behind (red) of each other algorithm, on every game, with
+    95% where that is known."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 2.4 * len(differences) + 1.2), layout="constrained")
+    games = max(len(gaps) for gaps in differences.values())
+    size = (max(5.0, 1.0 + 0.22 * games), 2.4 * len(differences) + 1.2)
+    figure = Figure(figsize=size, layout="constrained")
+    figure.suptitle(f"Human-normalised; bars end at ±{clip}", fontsize=9)
     panels = figure.subplots(len(differences), 1, squeeze=False)[:, 0]
     for axes, (label, gaps) in zip(panels, differences.items(), strict=True):
-        ordered = sorted(gaps.items(), key=lambda pair: -pair[1])
+        ordered = sorted(gaps.items(), key=lambda pair: -pair[1][0])
         names = [game.replace("_", " ") for game, _ in ordered]
-        heights = np.clip([gap for _, gap in ordered], -clip, clip)
+        heights = np.clip([gap for _, (gap, _, _) in ordered], -clip, clip)
         axes.bar(names, heights, color=[BLUE if height > 0 else RED for height in heights])
+        for place, (_, (_, low, high)) in enumerate(ordered):
+            if low is not None and high is not None:
+                axes.plot([place, place], np.clip([low, high], -clip, clip), color="black", lw=1)
         axes.axhline(0, color=GREY, lw=0.8)
         axes.set_ylim(-clip, clip)
         axes.set_ylabel(f"SU −\n{label}", fontsize=9)

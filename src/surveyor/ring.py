@@ -76,15 +76,19 @@ class Ring(eqx.Module):
         at = self.written % len(self.action)
         bits = (TERMINATED, terminated), (ENDED, ended), (SKIPPED, skipped)
         flags = sum(bit * xp.asarray(where).astype(xp.uint8) for bit, where in bits)
+        # What `sample` would replace by the step before is never drawn by its priority.
+        drawn = ((flags & SKIPPED) == 0) & ((flags != ENDED) | (self.stack == 0))
         new = {
             "obs": obs[:, -1] if self.stack else obs,
             "next_obs": None if self.stack else next_obs,
             "action": action,
             "reward": reward,
             "flags": flags,
-            "priority": None if self.priority is None else xp.maximum(1.0, xp.max(self.priority)),
         }
+        if self.priority is not None:
+            new["priority"] = xp.where(drawn, xp.maximum(1.0, xp.max(self.priority)), 0.0)
         arrays = {name: _put(getattr(self, name), at, value) for name, value in new.items()}
+        arrays.setdefault("priority", None)
         return Ring(**arrays, written=_put(self.written, (), self.written + 1), stack=self.stack)
 
     def count(self, n_step: int) -> Any:
@@ -149,7 +153,8 @@ class Ring(eqx.Module):
         """The time steps that can be drawn: whole stacks before them, and whole returns after."""
         oldest = self._xp.maximum(self.written - len(self.action), 0)
         before, after = (self.stack, n_step) if self.stack else (1, n_step - 1)
-        return self._xp.where(oldest > 0, oldest + before, 0), self.written - after
+        full = self.written >= len(self.action)  # then what is before the oldest is the newest
+        return self._xp.where(full, oldest + before, 0), self.written - after
 
     def _draw(self, u: Any, n_step: int) -> tuple[Any, Any, Any]:
         xp, (capacity, envs) = self._xp, self.action.shape
@@ -159,7 +164,8 @@ class Ring(eqx.Module):
             return first + choice // envs, choice % envs, None
         ages = (xp.arange(capacity) - first) % capacity  # of each row, as a time after `first`
         sizes = xp.where((ages < end - first)[:, None], self.priority, 0.0).reshape(-1)
-        sums = xp.cumsum(sizes)
+        # NumPy adds up one by one, for which a million floats are too many; JAX does it in a tree.
+        sums = xp.cumsum(sizes, dtype=np.float64 if xp is np else None)
         choice = xp.searchsorted(sums, xp.asarray(u) * sums[-1], side="right")
         choice = xp.minimum(choice, sizes.size - 1)
         share = sizes[choice] / sums[-1] * ((end - first) * envs)

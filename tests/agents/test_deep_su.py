@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import surveyor as sv
+from surveyor.agents.su import one_of
 from surveyor.deep import DeepAdam, Trained
 from surveyor.types import Trail
 from tests.common import SMALL, VECTOR, batch, begun, observations
@@ -63,6 +64,37 @@ def test_n_step_targets_of_su_by_hand():
     expected = alive[:, None] * chosen + np.asarray(trail.discount) * phi
     np.testing.assert_allclose(successors, expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(next_q, alive * q.max(1), rtol=1e-4, atol=1e-5)
+
+
+def test_one_step_between_stands_for_all_on_average():
+    """Steps are drawn by their discounts, count for all of them, and never come from beyond the
+    end of an episode."""
+    gamma = jnp.array([[0.9, 0.81, 0.729], [0.9, 0.81, 0.0], [0.0, 0.0, 0.0]])
+    obs = jnp.arange(9.0).reshape(3, 3, 1)
+    trail = Trail(obs, jnp.arange(9).reshape(3, 3), gamma, jnp.ones(3))
+    drawn = jax.jit(jax.vmap(lambda key: one_of(trail, key)))(
+        jax.random.split(jax.random.key(0), 9000)
+    )
+    np.testing.assert_array_equal(drawn.obs[..., 0], drawn.action)
+    np.testing.assert_allclose(drawn.discount[0, :, 0], gamma.sum(1), rtol=1e-6)
+    assert np.all(np.asarray(drawn.action)[:, 1] < 5)
+    mean = np.mean(np.asarray(drawn.discount * drawn.obs[..., 0]), axis=0)[:, 0]
+    np.testing.assert_allclose(mean, np.sum(gamma * obs[..., 0], axis=1), atol=0.1)
+
+    agent = dataclasses.replace(sv.SU.minatar(), hidden=16, features=5, n_step=2)
+    state, data = begun(agent), batch(VECTOR)
+    trail = Trail(
+        observations(VECTOR, 8, 7)[:, None], jnp.zeros((8, 1), jnp.int32),
+        jnp.full((8, 1), 0.9), jnp.ones(8),
+    )  # fmt: skip
+    data = dataclasses.replace(data, trail=trail, discount=jnp.full(8, 0.81))
+    both = [
+        jax.jit(dataclasses.replace(agent, between=between)._targets)(
+            state, data, jax.random.key(0)
+        )
+        for between in ("all", "one")
+    ]
+    np.testing.assert_allclose(*[successors for successors, _ in both], rtol=1e-5, atol=1e-6)
 
 
 def test_random_features_are_a_gaussian_kernel_and_stay_as_they_are():

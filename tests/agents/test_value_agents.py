@@ -31,24 +31,25 @@ def learn(agent, state, data, steps):
 def test_epsilon_falls_in_a_straight_line_with_the_steps_seen():
     agent = DQN(epsilon_start=1.0, epsilon_end=0.2, epsilon_steps=100)
     state = agent.init(SPEC, jax.random.key(0))
-    key = jax.random.key(0)
-    assert agent.sample(state, key) == 1.0
+    assert agent.epsilon(state) == 1.0
     state = agent.observe(state, batch(0, 0, 0.0, 1, False), jnp.arange(100) < 25)
-    np.testing.assert_allclose(agent.sample(state, key), 0.8, rtol=1e-6)
+    np.testing.assert_allclose(agent.epsilon(state), 0.8, rtol=1e-6)
     for _ in range(5):
         state = agent.observe(state, batch(0, 0, 0.0, 1, False), jnp.ones(100, bool))
-    np.testing.assert_allclose(agent.sample(state, key), 0.2, rtol=1e-6)
+    np.testing.assert_allclose(agent.epsilon(state), 0.2, rtol=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
 def test_epsilon_greedy_takes_a_random_action_with_probability_epsilon(epsilon):
-    agent = DQN()
-    state = agent.init(SPEC, jax.random.key(0))
+    agent, key = DQN(epsilon_start=epsilon), jax.random.key(0)
+    state = agent.init(SPEC, key)
     obs = jnp.zeros((), jnp.int32)
+    greedy = agent.act(state, agent.greedy(state), obs, jnp.array([0.99, 0.98]))
     best = int(jnp.argmax(agent.q(state, jnp.zeros(()), obs)))
     u = jax.random.uniform(jax.random.key(1), (20_000, 2))
-    act = jax.jit(jax.vmap(lambda u: agent.act(state, jnp.float32(epsilon), obs, u)))
+    act = jax.jit(jax.vmap(lambda u: agent.act(state, agent.sample(state, key), obs, u)))
     assert abs(float(jnp.mean(act(u) == best)) - (1 - epsilon / 2)) < 0.012
+    assert int(greedy) == best
 
 
 def test_dqn_learns_the_reward_and_the_discounted_value_behind_it():

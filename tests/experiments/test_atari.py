@@ -92,7 +92,11 @@ def test_the_table_is_filled_from_one_s_own_runs(tmp_path, capsys):
     out = tmp_path / "out"
     assert main(["paper", "table1", "--runs", str(tmp_path), "--out", str(out)]) == 0
     text = capsys.readouterr().out
-    assert "| Successor Uncertainties | 1 |" in text
+    assert "| Successor Uncertainties | 1 | 2 |" in text
+    assert "its best test" in text
+    data = json.loads((out / "table1.json").read_text())
+    assert (data["score"], data["human"]) == ("best", "paper")
+    assert data["columns"]["su"]["low"][1] < data["columns"]["su"]["high"][1]
     assert "Successor Uncertainties, published" in text
     # A smaller experiment in the same folder is no seed of the larger one.
     config = api.configure("su", "ALE/Boxing", seed=2, steps=50)
@@ -116,3 +120,13 @@ def test_a_game_that_the_paper_does_not_have_is_refused():
     experiment = atari.Experiment(["tetris"], ["su"], 1, 1000, Exams(1, 1))
     with pytest.raises(sv.SurveyorError, match="no game of the paper 'tetris'"):
         experiment.planned()
+
+
+def test_quick_leaves_alone_what_is_asked_for(monkeypatch):
+    asked = []
+    monkeypatch.setattr(atari, "run", lambda experiment, *_: asked.append(experiment))
+    assert main(["paper", "atari", "--quick", "--games", "breakout", "--seeds", "1"]) == 0
+    assert (asked[0].games, asked[0].seeds) == (["breakout"], 1)
+    assert asked[0].frames == atari.QUICK["frames"]
+    assert main(["paper", "atari", "--games", "pong", "--frames", "8"]) == 0
+    assert (asked[1].seeds, asked[1].frames, asked[1].settings) == (3, 8, {})

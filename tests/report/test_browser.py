@@ -77,6 +77,15 @@ def test_a_run_on_the_tree_shows_what_was_written_down_at_every_time(browser, tr
         )
         shown = np.array(drawn(browser, "belief-joint", "z"), float)
         np.testing.assert_allclose(shown, known["correlation"].astype(float), atol=0.006)
+        chance = drawn(browser, "belief-chance", "y")[i]
+        assert chance == pytest.approx(float(known["joint"]) or None, rel=1e-6)
+        symbols = [
+            browser.execute_script(
+                f"return document.getElementById('belief-paths').data[{k}].marker.symbol"
+            )
+            for k in range(len(known["paths"]))
+        ]
+        assert symbols == ["star" if good else "x" for good in known["succeeded"]]
         np.testing.assert_array_equal(drawn(browser, "belief-factorised", "z"), np.eye(6))
         said = text(browser, "belief-path")
         joint, alone = re.findall(r"with (?:probability )?(\d[\d.]*(?:e-\d+)?)\b", said)
@@ -101,7 +110,10 @@ def test_the_page_is_dark_where_the_system_is_and_prints_light(browser, tree, wr
     dark = [{"name": "prefers-color-scheme", "value": "dark"}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": dark})
     try:
-        assert browser.execute_script(script) == ["rgb(18, 22, 27)", "#e6e9ed"]
+        # The page hears of it with its next frame.
+        WebDriverWait(browser, 10).until(
+            lambda b: b.execute_script(script) == ["rgb(18, 22, 27)", "#e6e9ed"]
+        )
         shot(browser, "dark")
         paper = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
         assert base64.b64decode(paper["data"]).startswith(b"%PDF")
@@ -112,6 +124,22 @@ def test_the_page_is_dark_where_the_system_is_and_prints_light(browser, tree, wr
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
     assert no_errors(browser)
+
+
+def test_on_paper_charts_fit_the_page_and_nothing_is_cut_off(browser, game, written):
+    open_page(browser, written(game.folder.path))
+    browser.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    try:
+        width = browser.execute_script("return document.body.clientWidth")
+        assert 650 < width < 720  # of a page of A4 between its margins
+        rights = browser.execute_script(
+            "return [...document.querySelectorAll('.main-svg')].map("
+            "(chart) => chart.getBoundingClientRect().right)"
+        )
+        assert len(rights) > 8
+        assert max(rights) <= width + 1
+    finally:
+        browser.execute_script("window.dispatchEvent(new Event('afterprint'))")
 
 
 def test_the_play_button_moves_the_slider_to_its_end(browser, tree, written):
@@ -149,14 +177,21 @@ def test_an_episode_has_frames_with_q_values_beside_them(browser, game, written)
     assert no_errors(browser)
 
 
+def busy(browser):
+    """Seconds of processor that the page's process has taken, whatever else the machine does."""
+    browser.execute_cdp_cmd("Performance.enable", {})
+    found = browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+    return next(one["value"] for one in found if one["name"] == "ProcessTime")
+
+
 def test_two_hundred_runs_open_soon_sort_and_filter_and_run_no_script(browser, many, written):
     path = written(many)
     assert path.stat().st_size < 30e6
-    began = time.monotonic()
+    before = busy(browser)
     open_page(browser, path)
     browser.execute_script("return document.getElementById('runs').rows.length")
-    took = time.monotonic() - began
-    assert took < 6  # three seconds by itself; other tests run beside this one
+    after = busy(browser)
+    assert (after - before if after > before else after) < 3  # a page may get a process of its own
     column = lambda k: [  # noqa: E731
         cell.text for cell in browser.find_elements(By.CSS_SELECTOR, f"#runs td:nth-child({k})")
     ]
@@ -165,7 +200,7 @@ def test_two_hundred_runs_open_soon_sort_and_filter_and_run_no_script(browser, m
     head.click()
     solved = [int(value) for value in column(9) if value]
     assert solved == sorted(solved)
-    assert len(solved) == 198
+    assert len(solved) == 199
     browser.find_element(By.CSS_SELECTOR, "th[data-key='solved_at']").click()
     assert [int(value) for value in column(9) if value] == solved[::-1]
     browser.find_element(By.ID, "filter").send_keys("tree-7 failed")

@@ -83,6 +83,15 @@ SU = {"agent": "su"}
         ({"agents": [SU], "envs": ["ALE/Pong"], "frames": -5}, "frames must be at least 1"),
         ({"agents": [SU], "envs": ["ALE/Pong"], "frames": 8, "steps": 2}, "both steps and frames"),
         ({"agents": [SU], "envs": ["ALE/Pong"], "protocol": "bogus"}, "no protocol 'bogus'"),
+        ({"agents": [SU], "envs": ["CartPole-v1"], "frames": 8}, "is an Atari game, which frames"),
+        ({"agents": [SU], "envs": ["Tree-4"], "protocol": "paper"}, "which a protocol is for"),
+        ({"agents": [SU], "envs": ["Tree-4"], "episodes": float("inf")}, "takes a whole number"),
+        ({"agents": [{**SU, "grid": {}}], "envs": ["Tree-4"]}, "the grid of su is empty"),
+        ({"agents": [SU], "envs": ["ALE/Pong", "ALE/pong-v5"]}, "ALE-Pong-su-s0-.* twice"),
+        (
+            {"agents": [{**SU, "episodes": 10}, {**SU, "episodes": 20}], "envs": ["Tree-4"]},
+            "two agents on Tree-4 are called 'su' and differ",
+        ),
         ({"agents": [SU], "envs": [".x:Foo-v0"]}, "names no package"),
         ({"agents": [SU], "envs": ["Tree-4"], "episodes": 0}, "episodes must be at least 1"),
     ],
@@ -91,6 +100,12 @@ def test_what_is_wrong_is_said_in_one_sentence(content, sentence):
     with pytest.raises(sv.SurveyorError, match=sentence) as error:
         spec.plan(content, "it")
     assert "\n" not in str(error.value)
+
+
+def test_presets_are_told_apart_by_their_names():
+    entries = [{"agent": "bootdqn", "preset": name} for name in ("paper_1x", "tree_25x")]
+    found = spec.plan({"agents": entries, "envs": ["Tree-4"]}, "it")
+    assert [run.label for run in found] == ["bootdqn, preset paper_1x", "bootdqn, preset tree_25x"]
 
 
 def test_a_file_that_is_none_is_said_so(tmp_path):

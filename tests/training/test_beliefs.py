@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import norm
 
 import surveyor as sv
-from surveyor.training import beliefs
+from surveyor.training import beliefs, recorder
 from surveyor.training.folder import RunFolder
 
 
@@ -48,6 +48,17 @@ def test_a_look_is_the_posterior_of_the_run(tmp_path):
     np.testing.assert_allclose(last["correlation"], along, atol=2e-3)
     assert last["paths"].shape == (beliefs.PATHS, 5)
     assert set(np.unique(last["paths"])) <= {-1, 0, 2, 4, 6, 8}
+    whole = np.all(last["paths"] >= 0, axis=1)  # a policy may still fail at the last step
+    assert np.all(whole[last["succeeded"]])
+    assert first["succeeded"].sum() < last["succeeded"].sum()
+
+
+def test_sampled_policies_are_independent_and_chances_of_many_samples(tmp_path):
+    for agent, samples in (("su", beliefs.MANY), ("psrl", beliefs.SAMPLES), ("uniform", None)):
+        run = train(tmp_path, agent, "Tree-8", episodes=10, beliefs=True)
+        look = RunFolder(run.folder.path).belief(0)
+        assert len(np.unique(look["paths"], axis=0)) > 1, agent  # all is a tie
+        assert samples in (None, int(look["joint_samples"]))
 
 
 def test_looking_changes_nothing_and_a_stopped_run_looks_the_same(tmp_path):
@@ -83,10 +94,10 @@ def test_agents_with_nothing_exact_to_say_are_asked_by_samples(tmp_path, agent):
 
 def test_looking_takes_no_more_than_its_share(tmp_path, monkeypatch):
     run = train(tmp_path / "a", beliefs=True)
-    monkeypatch.setattr(beliefs, "FREE_SECONDS", -1.0)
-    monkeypatch.setattr(beliefs, "SHARE", 0.0)
+    monkeypatch.setattr(recorder, "FREE_SECONDS", -1.0)
+    monkeypatch.setattr(recorder, "SHARE", 0.0)
     less = train(tmp_path / "b", beliefs=True)
-    assert RunFolder(less.folder.path).belief_times() == [0, 10, 40]
+    assert RunFolder(less.folder.path).belief_times() == [0, 40]
     last = "0000000040.npz"
     assert files(less.folder.path)[last] == files(run.folder.path)[last]
 

@@ -18,6 +18,12 @@ def blank(rows):
     }
 
 
+def test_a_folder_that_is_gone_is_not_made_again(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        checkpoint.save(tmp_path / "gone" / "checkpoint" / "state.npz", {"a": np.ones(2)}, {})
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_is_saved_is_read_back_and_the_rest_stays_as_it_was(tmp_path):
     tree = {
         "replay": np.random.default_rng(0).random((5, 1000), np.float32),
@@ -31,6 +37,16 @@ def test_what_is_saved_is_read_back_and_the_rest_stays_as_it_was(tmp_path):
     np.testing.assert_array_equal(found["weights"], tree["weights"])
     assert found["next"] == 5
     assert meta["records"] == 3
+
+
+def test_a_part_of_a_replay_is_read_only_where_that_is_asked_for(tmp_path):
+    full = blank(6)
+    full["replay"] += np.arange(6, dtype=np.float32)[:, None]
+    checkpoint.save(tmp_path / "c", full, {})
+    found, _ = checkpoint.load(tmp_path / "c", blank(2), part=True)
+    np.testing.assert_array_equal(found["replay"], full["replay"][:2])
+    with pytest.raises(SurveyorError, match="does not fit"):
+        checkpoint.load(tmp_path / "c", blank(2))
 
 
 def test_a_replay_is_in_memory_once_while_it_is_read(tmp_path):

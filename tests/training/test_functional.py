@@ -79,6 +79,9 @@ class Walk:
 
     default_params = None
 
+    def __init__(self, reward=1.0):
+        self.reward = reward
+
     def action_space(self, params):
         return Space(2)
 
@@ -97,7 +100,7 @@ class Walk:
         truncated = (time + 1 == 4) & ~terminated
         new = jnp.where(terminated | truncated, 0, value)
         info = {"final_observation": value.astype(jnp.float32)}
-        return new.astype(jnp.float32), Counter(new), 1.0, terminated, truncated, info
+        return new.astype(jnp.float32), Counter(new), self.reward, terminated, truncated, info
 
 
 def test_a_functional_environment_of_one_s_own_reaches_the_replay_as_it_is():
@@ -114,7 +117,17 @@ def test_a_functional_environment_of_one_s_own_reaches_the_replay_as_it_is():
     }  # fmt: skip
 
 
-def test_functional_environments_that_will_not_do():
+def test_an_environment_of_the_same_name_is_not_taken_for_another():
+    agent = dataclasses.replace(QUICK, warmup=10**6, envs=4, n_step=1, priority=0.0)
+    means = [np.mean(sv.train(agent, Walk(r), steps=40).loop.ring.reward[:10]) for r in (1.0, 7.0)]
+    assert means == [1.0, 7.0]
+
+
+def test_functional_environments_that_will_not_do(tmp_path):
+    agent = dataclasses.replace(QUICK, envs=4)
+    with pytest.raises(SurveyorError, match="reward that is not a finite number"):
+        sv.train(agent, Walk(jnp.nan), steps=400, out=tmp_path)
+
     class Continuous(Walk):
         def action_space(self, params):
             return ()

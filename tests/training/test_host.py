@@ -18,8 +18,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import surveyor as sv
 from surveyor.envs.host import GymnasiumEnvs, VectorEnvs
-from surveyor.envs.reading import Reader
 from surveyor.errors import SurveyorError
+from surveyor.ring import ENDED
 from surveyor.training.run import Run
 
 QUICK = dataclasses.replace(
@@ -35,8 +35,8 @@ class Scripted(gymnasium.Env):
     action_space = spaces.Discrete(2)
     observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
 
-    def __init__(self, fails_at=None, reward=None):
-        self.episode, self.fails_at, self.reward = -1, fails_at, reward
+    def __init__(self, fails_at=None, reward=None, sees=0.0):
+        self.episode, self.fails_at, self.reward, self.sees = -1, fails_at, reward, sees
         self.total = 0
 
     def reset(self, *, seed=None, options=None):
@@ -57,7 +57,7 @@ class Scripted(gymnasium.Env):
         return self._obs(), float(reward), terminated, truncated, {}
 
     def _obs(self):
-        return np.array([self.episode, self.step_number], np.float32)
+        return np.array([self.episode, self.step_number], np.float32) + self.sees
 
 
 def transitions(run):
@@ -148,6 +148,11 @@ def test_killed_and_resumed_ends_in_the_same_bits(tmp_path):
         return [{k: v for k, v in r.items() if k != "steps_per_second"} for r in run.metrics]
 
     assert timeless(whole) == timeless(resumed)
+    look = Run.open(path, replay=False)  # what was learnt is all there, the replay is not
+    assert all(map(np.array_equal, *map(jax.tree.leaves, (look.state, whole.state))))
+    assert len(look.loop.ring.action) < 5 < len(whole.loop.ring.action)
+    with pytest.raises(SurveyorError, match="without its replay"):
+        look.save(tmp_path / "copy")
 
 
 KILLED = """
@@ -173,6 +178,9 @@ def test_an_environment_that_fails_or_gives_nan_stops_the_run_and_keeps_the_chec
     for env, sentence in (
         (lambda: Scripted(fails_at=150), "failed in step: ValueError: the cable is out"),
         (lambda: Scripted(reward=float("nan")), "reward that is not a finite number"),
+        (lambda: Scripted(sees=np.nan), "an observation that is not finite"),
+        (lambda: 1 / 0, "could not be made: ZeroDivisionError"),
+        (lambda: 5, "made int, which is no Gymnasium environment"),
     ):
         agent = dataclasses.replace(QUICK, envs=1, train_every=1)
         with pytest.raises(SurveyorError, match=sentence):
@@ -212,21 +220,6 @@ def test_budgets_and_rhythms_that_will_not_do():
         sv.train("su", "CartPole-v1", steps=10, protocol="paper")
 
 
-def test_observations_are_read_by_their_space():
-    box = Reader("x", spaces.Box(*np.array([[-1.2, -0.07], [0.6, 0.07]], np.float32)))
-    np.testing.assert_allclose(box(np.array([0.6, -0.07])), [1.0, -1.0], atol=1e-5)
-    assert Reader("x", spaces.Box(0, 255, (84, 84, 3), np.uint8)).dtype == "uint8"
-    assert Reader("x", spaces.MultiBinary(5)).dtype == "bool"
-    assert Reader("x", spaces.Discrete(7, start=2)).states == 7
-    assert Reader("x", spaces.Discrete(7, start=2))(3) == 1
-    with pytest.raises(SurveyorError, match="kind Dict; surveyor can use Box, Discrete"):
-        Reader("x", spaces.Dict({"a": spaces.Discrete(2)}))
-    with pytest.raises(
-        SurveyorError, match=r"shape \(3,\) where its observation space says \(2,\)"
-    ):
-        box(np.zeros(3))
-
-
 def test_numbered_states_and_prioritised_n_step_learning_run_in_the_host_runner():
     agent = dataclasses.replace(QUICK, n_step=3, priority=0.6)
     run = sv.train(agent, "FrozenLake-v1", steps=120)
@@ -242,6 +235,50 @@ def test_numbered_states_and_prioritised_n_step_learning_run_in_the_host_runner(
     outcome = sv.evaluate(run, episodes=5)
     assert len(outcome.returns) == 5
     assert outcome.returns == [float(n) for n in outcome.lengths]
+
+
+def test_environments_given_as_objects_are_tested_on_copies(tmp_path):
+    env = Scripted()
+    run = sv.train("su", env, steps=40)  # a name takes as many environments as there are
+    assert run.agent.envs == 1
+    before = env.total
+    assert len(sv.evaluate(run, episodes=10).returns) == 10
+    assert env.total == before
+    many = SyncVectorEnv([Scripted] * 3)
+    run = sv.train("dqn", many, steps=60)
+    assert (run.agent.envs, run.agent.train_every) == (3, 3)
+    before = [one.total for one in many.envs]
+    assert len(sv.evaluate(run, episodes=4).returns) == 4
+    assert [one.total for one in many.envs] == before
+    names = [
+        sv.training.problems.name_of(lambda name=name: gymnasium.make(*name[:1], **name[1]))
+        for name in (("CartPole-v1", {}), ("FrozenLake-v1", {"is_slippery": False}))
+    ]
+    assert names[0] == "CartPole-v1"
+    assert names[1].startswith("FrozenLake-v1")
+    assert "is_slippery=False" in names[1]
+
+
+def test_a_vector_environment_is_sent_the_actions_that_it_has():
+    class Shifted(Scripted):
+        action_space = spaces.Discrete(2, start=5)
+
+        def step(self, action):
+            assert action in (5, 6)
+            return super().step(action)
+
+    envs = VectorEnvs("x", SyncVectorEnv([Shifted] * 2))
+    envs.begin(0)
+    assert envs.step(np.array([0, 1])).reward.tolist() == [1.0, 1.0]
+
+
+def test_a_resumed_vector_environment_begins_new_episodes_and_says_so_to_the_replay(tmp_path):
+    agent = dataclasses.replace(QUICK, n_step=3)
+    make = lambda: SyncVectorEnv([Scripted] * 2)  # noqa: E731
+    whole = sv.train(agent, make(), steps=100, out=tmp_path)
+    run = Run.open(whole.folder.path, make())
+    assert np.all(run.loop.ring.flags[(int(run.loop.ring.written) - 1) % 200] & ENDED)
+    assert np.all(np.asarray(run.loop.learning.episodes.lengths) == 0)
 
 
 def test_a_vector_environment_of_another_size_is_refused():

@@ -24,8 +24,8 @@ class DQNState(eqx.Module):
 class DQN(QLearner):
     """One Q network, and a random action with probability ε: exploration without a belief.
 
-    The index is ε. It falls in a straight line from `epsilon_start` to `epsilon_end` over the
-    first `epsilon_steps` environment steps. Tests act greedily.
+    The index is 1, or 0 for greedy: a factor on ε, which falls in a straight line from
+    `epsilon_start` to `epsilon_end` over the first `epsilon_steps` environment steps.
     """
 
     epsilon_start: float = 1.0
@@ -65,13 +65,17 @@ class DQN(QLearner):
         return DQNState(self._q_network(spec, key, heads), jnp.zeros((), jnp.int32))
 
     def sample(self, state: DQNState, key: Key[Array, ""]) -> Float[Array, ""]:
+        """With ε as it stands."""
+        return jnp.ones(())
+
+    def greedy(self, state: DQNState) -> Float[Array, ""]:
+        """Without it."""
+        return jnp.zeros(())
+
+    def epsilon(self, state: DQNState) -> Float[Array, ""]:
         """ε, as it stands."""
         passed = jnp.minimum(state.steps / self.epsilon_steps, 1.0)
         return self.epsilon_start + passed * (self.epsilon_end - self.epsilon_start)
-
-    def greedy(self, state: DQNState) -> Float[Array, ""]:
-        """ε = 0."""
-        return jnp.zeros(())
 
     def q(self, state, index, obs):
         """Q̂(s, ·), whatever ε is."""
@@ -83,7 +87,7 @@ class DQN(QLearner):
         The largest of the uniform numbers says which action it would be, and its A-th power,
         which is uniform and independent of that, whether.
         """
-        random = jnp.max(u) ** u.size < index
+        random = jnp.max(u) ** u.size < index * self.epsilon(state)
         return jnp.where(random, jnp.argmax(u), super().act(state, index, obs, u))
 
     def observe(self, state, transitions, mask):

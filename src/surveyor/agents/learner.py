@@ -19,7 +19,8 @@ MINATAR: dict[str, Any] = {
     "warmup": 5_000,
     "envs": 8,
 }
-"""For MinAtar: network, batch, replay and rhythm of Young and Tian (2019), with Adam."""
+"""For MinAtar: network, batch and replay of Young and Tian (2019). Ours: Adam, eight environments,
+and an update for every four steps, where theirs has one for each."""
 
 ATARI: dict[str, Any] = {
     "discount": 0.99,

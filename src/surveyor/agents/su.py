@@ -14,7 +14,7 @@ from surveyor.losses import alive, q_loss, reward_loss, successor_loss, weighted
 from surveyor.networks import TabularNetwork
 from surveyor.posterior import Posterior
 from surveyor.successors import DeepSuccessors, Outputs, TabularSuccessors
-from surveyor.types import ERRORS, Batch, EnvSpec, Metrics, QPosterior
+from surveyor.types import ERRORS, Batch, EnvSpec, Metrics, QPosterior, Trail
 
 DEEP: dict[str, Any] = {
     "beta": 1e-3,
@@ -34,6 +34,14 @@ DEEP: dict[str, Any] = {
 
 LEAST_W = 0.01
 """The least ‖ŵ‖² that the Q loss is divided by: ŵ is 0 until the first reward."""
+
+
+def one_of(trail: Trail, key: Key[Array, ""]) -> Trail:
+    """One step of each, drawn in proportion to its discount, with the discounts of all."""
+    chosen = jax.random.categorical(key, jnp.log(trail.discount))[:, None]
+    at = jnp.arange(len(chosen))[:, None]
+    total = jnp.sum(trail.discount, axis=1, keepdims=True)  # 0 where the first step was the last
+    return Trail(trail.obs[at, chosen], trail.action[at, chosen], total, trail.reward)
 
 
 class SUState(eqx.Module):
@@ -89,9 +97,9 @@ class SU(SUOptions):
 
     @classmethod
     def minatar(cls) -> "SU":
-        """For MinAtar: as for Atari, with the network and the rhythm of Young and Tian (2019). What
-        is ours, by the search in docs/deep.md: how much the Q loss counts, double targets, and
-        twice DQN's learning rate."""
+        """For MinAtar: as for Atari, with the network of Young and Tian (2019). What is ours, by
+        the search in docs/deep.md: how much the Q loss counts, double targets, and twice DQN's
+        learning rate; and an update for every four steps, where theirs has one for each."""
         ours = {"q_per_w": True, "q_weight": 0.3, "q_target": "double", "learning_rate": 5e-4}
         return cls(**{**MINATAR, **DEEP, **ours})
 
@@ -185,9 +193,12 @@ class SU(SUOptions):
             next_q = jnp.clip(next_q, low, high)
         ahead = alive(batch, self.discount)
         successors = ahead[:, None] * jnp.sum(pi[:, :, None] * psi, axis=1)
-        if batch.trail is not None:
-            phi = self._pad(state.model.phi(batch.trail.obs, batch.trail.action), self.novelty_step)
-            successors = successors + jnp.sum(batch.trail.discount[:, :, None] * phi, axis=1)
+        trail = batch.trail
+        if trail is not None:
+            if self.between == "one":
+                trail = one_of(trail, jax.random.fold_in(key, 1))
+            phi = self._pad(state.model.phi(trail.obs, trail.action), self.novelty_step)
+            successors = successors + jnp.sum(trail.discount[:, :, None] * phi, axis=1)
         return successors, ahead * next_q
 
     def _next_q(self, state: SUState, batch: Batch, q, pi) -> Float[Array, " b"]:

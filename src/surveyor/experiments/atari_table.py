@@ -64,21 +64,32 @@ def table1(columns: dict[str, Column], human: Table) -> list[str]:
     rows = []
     for name, column in columns.items():
         values = column.normalised(list(column.scores), human)
-        row = [column.label, len(values), *_with_intervals(values)]
-        printed = PRINTED[name] if column.published and len(values) == 49 else ()
+        least, most = (f([len(seeds) for seeds in values]) for f in (min, max))
+        seeds = "" if column.published else str(least) if least == most else f"{least} to {most}"
+        row = [column.label, len(values), seeds, *_with_intervals(values)]
+        as_printed = column.published and len(values) == 49 and human == "paper"
+        printed = PRINTED[name.removesuffix(" published")] if as_printed else ()
         said = " / ".join(f"{value:.2f}" for value in printed[:3])
         row.append(f"{said}, {printed[3]:.2f}%" if printed else "")
         rows.append(row)
-    header = ["algorithm", "games", "25%", "50%", "75%", "superhuman", "the paper prints"]
+    header = ["algorithm", "games", "seeds", "25%", "50%", "75%", "superhuman", "the paper prints"]
     return table(header, rows)
 
 
-def _with_intervals(values: list[np.ndarray]) -> list[str]:
-    found = percentiles(values)
+def _interval(values: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
+    """95% of the percentiles; None where there is one seed of each."""
     if all(len(seeds) == 1 for seeds in values):
-        return [*(f"{value:.3f}" for value in found[:3]), f"{found[3]:.2f}%"]
+        return None
     draws = [percentiles(again) for again in _resamples(values)]
     low, high = np.quantile(draws, (0.025, 0.975), axis=0)
+    return low, high
+
+
+def _with_intervals(values: list[np.ndarray]) -> list[str]:
+    found, interval = percentiles(values), _interval(values)
+    if interval is None:
+        return [*(f"{value:.3f}" for value in found[:3]), f"{found[3]:.2f}%"]
+    low, high = interval
     cells = [f"{found[i]:.3f} ({low[i]:.3f} to {high[i]:.3f})" for i in range(3)]
     return [*cells, f"{found[3]:.2f}% ({low[3]:.2f} to {high[3]:.2f})"]
 
@@ -126,7 +137,8 @@ def wins(ours: Column, theirs: Column) -> tuple[int, int, int]:
 NOTES = {
     "paper": (
         "Where the paper prints something else: SU's 75% is 5.935, not 5.95; DQN's 0.50 / 1.00 / "
-        "3.41 is what one gets without one of the games with a low score, such as Alien."
+        "3.41 is what one gets without one of the games with a low score, such as Alien; its "
+        "48.98% are of all 49."
     ),
     "30min": (
         "With the human and random scores of 30-minute episodes, which most later work uses, the "
@@ -137,7 +149,18 @@ NOTES = {
 """What is to be said of the published columns."""
 
 
-def show_table1(out: Path, human: Table, own: dict[str, Column] | None = None) -> None:
+CHOSEN = {
+    "best": "Of each of your runs its best test, as in the paper: optimistic, since the test that "
+    "is reported is the one that chooses.",
+    "last": "Of each of your runs its last test.",
+    "mean": "Of each of your runs the mean of its tests.",
+}
+"""Which of a run's tests counts."""
+
+
+def show_table1(
+    out: Path, human: Table, own: dict[str, Column] | None = None, score: str = "best"
+) -> None:
     """Write table1.json and table1.md: published columns, or one's own above them."""
     columns = beside(own) if own else published()
     name = {"paper": "5-minute episodes, as in the paper", "30min": "30-minute episodes"}[human]
@@ -148,13 +171,16 @@ def show_table1(out: Path, human: Table, own: dict[str, Column] | None = None) -
         "",
         *table1(columns, human),
         "",
-        *([] if own else [NOTES[human]]),
+        *([CHOSEN[score]] if own else [NOTES[human]]),
     ]
-    data = {
-        key: percentiles(column.normalised(list(column.scores), human)).tolist()
-        for key, column in columns.items()
-    }
-    write(out, "table1", data, lines)
+    data = {}
+    for key, column in columns.items():
+        values = column.normalised(list(column.scores), human)
+        data[key] = {"percentiles": percentiles(values).tolist(), "games": len(values)}
+        if (interval := _interval(values)) is not None:
+            data[key] |= {"low": interval[0].tolist(), "high": interval[1].tolist()}
+    about = {"human": human, "score": score if own else "published"}
+    write(out, "table1", {**about, "columns": data}, lines)
 
 
 def beside(own: dict[str, Column]) -> dict[str, Column]:
@@ -169,7 +195,9 @@ def beside(own: dict[str, Column]) -> dict[str, Column]:
     return {**own, **rest}
 
 
-def show_fig4(out: Path, human: Table, own: dict[str, Column] | None = None) -> None:
+def show_fig4(
+    out: Path, human: Table, own: dict[str, Column] | None = None, score: str = "best"
+) -> None:
     """Write fig4.json, fig4.md and fig4.png: SU's lead over each other algorithm, game by game."""
     plots.require_matplotlib()
     columns = beside(own) if own else published()
@@ -177,9 +205,7 @@ def show_fig4(out: Path, human: Table, own: dict[str, Column] | None = None) -> 
         raise SurveyorError("Figure 4 shows SU beside others, and there is no run of SU.")
     su = columns.pop("su")
     others = {
-        name: column
-        for name, column in columns.items()
-        if set(column.scores) & set(su.scores) and not name.startswith("su")
+        name: column for name, column in columns.items() if set(column.scores) & set(su.scores)
     }
     if not others:
         raise SurveyorError("There is no game that SU and another algorithm have both played.")
@@ -194,7 +220,7 @@ def show_fig4(out: Path, human: Table, own: dict[str, Column] | None = None) -> 
         "",
         *table(["", "SU better", "equal", "SU worse", "the paper says"], rows),
         "",
-        *([] if own else [FIG4_NOTE, ""]),
+        *([CHOSEN[score], ""] if own else [FIG4_NOTE, ""]),
         "Difference of human-normalised scores, with 95% where there are several seeds:",
         "",
         *table(
@@ -203,9 +229,10 @@ def show_fig4(out: Path, human: Table, own: dict[str, Column] | None = None) -> 
         ),
     ]
     found = {n: {game: gap[0] for game, gap in by_game.items()} for n, by_game in gaps.items()}
-    write(out, "fig4", found, lines)
     labels = {name: column.label for name, column in others.items()}
-    plots.figure4({labels[name]: gap for name, gap in found.items()}, CLIP, out / "fig4.png")
+    out.mkdir(parents=True, exist_ok=True)
+    picture = plots.figure4({labels[n]: gap for n, gap in gaps.items()}, CLIP, out / "fig4.png")
+    write(out, "fig4", found, lines, picture)
 
 
 def _cell(gap: tuple[float, float | None, float | None] | None) -> str:

@@ -103,9 +103,9 @@ class Atari(Engine):
     """Human and random scores of 5-minute episodes, as in the paper, or of 30-minute episodes."""
     out: Path = Path("paper")
     """Where the tables go."""
-    runs: str = "paper/runs"
+    runs: str | None = None
     """Where the runs go: a folder (with ray, one that all nodes share), or with ray any fsspec
-    URL."""
+    URL. By default the folder runs beside the tables."""
 
 
 def paper(argv: list[str]) -> int:
@@ -176,7 +176,7 @@ def _table1(argv: list[str]) -> None:
 
     options = _parse("table1", AtariTable, argv)
     own = None if options.runs is None else atari.collect(options.runs, options.score)
-    atari_table.show_table1(options.out, options.human, own)
+    atari_table.show_table1(options.out, options.human, own, options.score)
 
 
 def _fig4(argv: list[str]) -> None:
@@ -184,7 +184,7 @@ def _fig4(argv: list[str]) -> None:
 
     options = _parse("fig4", AtariTable, argv)
     own = None if options.runs is None else atari.collect(options.runs, options.score)
-    atari_table.show_fig4(options.out, options.human, own)
+    atari_table.show_fig4(options.out, options.human, own, options.score)
 
 
 def _atari(argv: list[str]) -> None:
@@ -192,24 +192,27 @@ def _atari(argv: list[str]) -> None:
     from surveyor.experiments import atari
     from surveyor.training.examine import Exams
 
-    options = _parse("atari", Atari, argv)
-    settings = {}
-    if options.quick:
-        options = dataclasses.replace(options, **atari.QUICK, games=["pong", "freeway"])
-        settings = atari.QUICK_AGENT
+    # Twice: --quick decides the defaults of the second reading.
+    quick = _parse("atari", Atari, argv).quick
+    small = dataclasses.replace(Atari(), **atari.QUICK) if quick else None
+    options = _parse("atari", Atari, argv, small)
+    settings = atari.QUICK_AGENT if quick else {}
     for name in ("seeds", "frames", "tests", "episodes"):
         if getattr(options, name) < 1:
             raise SurveyorError(f"{name} must be at least 1, not {getattr(options, name)}.")
-    games = list(scores()) if options.games == ["all"] else options.games
+    games = list(scores()) if "all" in options.games else options.games
+    if not games:
+        raise SurveyorError("--games needs at least one game, such as pong, or all.")
     tests = Exams(options.tests, options.episodes)
     experiment = atari.Experiment(
         games, options.agents, options.seeds, options.frames, tests, settings
     )
-    atari.run(experiment, options.out, options.runs, options, options.human)
+    runs = str(options.out / "runs") if options.runs is None else options.runs
+    atari.run(experiment, options.out, runs, options, options.human)
 
 
-def _parse(command, kind, argv):
-    return parse(kind, argv, f"surveyor paper {command}")
+def _parse(command, kind, argv, default=None):
+    return parse(kind, argv, f"surveyor paper {command}", default)
 
 
 COMMANDS: dict[str, Callable[[list[str]], None]] = {

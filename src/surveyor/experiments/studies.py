@@ -123,8 +123,9 @@ def _cost(config: Config) -> float:
     return config.budget * (config.agent.gradient_steps + env.horizon / 10)
 
 
-def write(out: Path, name: str, data: Any, lines: list[str]) -> None:
-    """Write a result as data (JSON) and as text (Markdown), and print the text."""
+def write(out: Path, name: str, data: Any, lines: list[str], picture: Path | None = None) -> None:
+    """Write a result as data (JSON) and as text (Markdown), and print the text; and say where they
+    are, and a picture of it that is already there."""
     text = "\n".join(lines) + "\n"
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -134,8 +135,9 @@ def write(out: Path, name: str, data: Any, lines: list[str]) -> None:
         raise SurveyorError(
             f"The output folder '{out}' cannot be written: {error.strerror}."
         ) from None
+    also = "" if picture is None else f", {picture}"
+    print(f"Written: {out / name}.json, {out / name}.md{also}", file=sys.stderr)
     print(text)
-    print(f"Written: {out / name}.json, {out / name}.md", file=sys.stderr)
 
 
 def table(header: list[str], rows: Iterable[list[Any]]) -> list[str]:

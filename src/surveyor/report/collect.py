@@ -1,6 +1,5 @@
 """What a page shows, read from run folders: plain data, and what is missing where."""
 
-import dataclasses
 import itertools
 import json
 import os
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from surveyor import agents, envs, statistics
+from surveyor.errors import SurveyorError
 from surveyor.report.packing import packed
 from surveyor.report.showing import add_beliefs, add_episode
 from surveyor.sweeps import status, summary
@@ -30,12 +30,17 @@ Page = dict[str, Any]
 
 
 def collect(
-    source: str | Path, out: Path | None = None, *, episodes: bool = True, live: bool = False
+    source: str | Path,
+    out: Path | None = None,
+    *,
+    episodes: bool = True,
+    live: bool = False,
+    env: Any = None,
 ) -> Page:
     """Everything about a run, or about the runs in a folder (or URL).
 
     Links to runs are made for a page at `out`. With `episodes`, an image environment's run is
-    played for one greedy episode, if there is only one run.
+    played for one greedy episode, if there is only one run; in `env`, if it has no name.
     """
     source = str(source)
     single = "://" not in source and any((Path(source) / name).exists() for name in status.FILES)
@@ -45,7 +50,11 @@ def collect(
     else:
         where = storage.at(source)
         title = source.rstrip("/") if "://" in source else Path(source).resolve().name
-    with where.looked_at() as folder:
+    with where.looked_at(beliefs=True) as folder:
+        if not single and (folder / "config.json").exists():
+            raise SurveyorError(
+                f"'{source}' is a single run: give the URL of the folder around it, or a copy here."
+            )
         alone = [status.stand(folder, title, None, where)] if single else None
         standings = alone or status.survey(where)
         runs, found = [], {}
@@ -55,9 +64,12 @@ def collect(
             run["link"] = None if link is None else _relative(link, out)
             runs.append(run)
             found[standing.name] = points
-        standings = _settings(runs, standings)
+        standings, settings = summary.told_apart(standings)
+        for run, said in zip(runs, settings, strict=True):
+            run["settings"] = said
         room = add_beliefs(runs, standings, folder)
-        add_episode(runs, standings, folder, episodes=episodes and not live, live=live)
+        more = {"episodes": episodes and not live, "live": live, "env": env}
+        add_episode(runs, standings, folder, **more)
     curves = {} if single else summary.grouped(standings, found)
     return {
         "title": title,
@@ -78,13 +90,19 @@ def _relative(path: Path, out: Path | None) -> str:
 def _run(folder: Path, standing: Standing) -> tuple[Page, list[tuple[float, float]]]:
     """One row of the table with what is behind it, and its return over time."""
     config, result, path = standing.config, standing.result or {}, folder / standing.name
-    records, lines = RunFolder(path).read_metrics()
-    missing = []
-    if standing.state != "waiting" and not lines:
+    missing, notes, records, lines = [], [], [], 0
+    try:
+        records, lines = RunFolder(path).read_metrics(skip=True)
+    except OSError as error:
+        missing.append(f"metrics.jsonl cannot be read: {error.strerror}.")
+    if standing.state == "running" and not records:
+        notes.append("It has only begun: there are no curves yet.")
+    elif standing.state != "waiting" and not lines and not missing:
         missing.append("There is no metrics.jsonl, or nothing in it, so there are no curves.")
-    if len(records) < lines - (standing.state == "running"):  # its last line may be half-written
-        missing.append("The end of metrics.jsonl is damaged; what comes before it is shown.")
-    if standing.result is None and (path / "result.json").exists():
+    bad = lines - len(records) - (standing.state == "running")  # the last may be half-written
+    if bad > 0:
+        missing.append(f"Of {lines} lines of metrics.jsonl {bad} are damaged and left out.")
+    if (path / "result.json").exists() and _written(path / "result.json") is None:
         missing.append("result.json is damaged.")
     points = [found for record in records if (found := summary.point(record)) is not None]
     run = {
@@ -104,7 +122,7 @@ def _run(folder: Path, standing: Standing) -> tuple[Page, list[tuple[float, floa
         "config": _written(path / "config.json"),
         "metrics": _metrics(records),
         "missing": missing,
-        "notes": [],
+        "notes": notes,
     }
     return run, points
 
@@ -124,7 +142,7 @@ def _metrics(records: list[Record]) -> dict[str, list[float | None]]:
     parts = [records[a:b] for a, b in itertools.pairwise(edges)]
     columns: dict[str, list[float | None]] = {}
     for name in dict.fromkeys(name for record in records for name in record):
-        if name in ("step", "episode", "episodes"):
+        if name in ("step", "frames", "episode", "episodes"):
             found = [status.number(part[-1].get(name)) for part in parts]
         elif name == "returns":
             name, found = "return", [_mean([(summary.point(r) or (0, None))[1] for r in part])
@@ -141,37 +159,14 @@ def _mean(values: list[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _settings(runs: list[Page], standings: list[Standing]) -> list[Standing]:
-    """Say what sets a run apart from the others of its agent on its environment; where a label does
-    not tell them apart, the label is to say it too."""
-    kinds: dict[Any, list[tuple[int, dict[str, Any]]]] = {}
-    for number, config in enumerate(each.config for each in standings):
-        runs[number]["settings"] = ""
-        if config is not None:
-            mine = {**dataclasses.asdict(config.agent), "budget": config.budget}
-            mine |= {"protocol": config.protocol, "stop_when_solved": config.stop_when_solved}
-            kind = type(config.agent), config.env
-            kinds.setdefault(kind, []).append((number, mine))
-    told = list(standings)
-    for every in kinds.values():
-        first = every[0][1]
-        apart = [name for name in first if any(mine[name] != first[name] for _, mine in every)]
-        for number, mine in every:
-            said = ", ".join(f"{name} = {mine[name]}" for name in apart)
-            runs[number]["settings"] = said
-            if said and runs[number]["label"] == runs[number]["agent"]:
-                label = f"{runs[number]['label']}, {said}"
-                told[number] = dataclasses.replace(standings[number], label=label)
-    return told
-
-
 def _curves(found: Curves, standings: list[Standing]) -> list[Page]:
     """Mean return over seeds with 95%, for each environment and label."""
     units = {each.config.env: each.config.steps for each in standings if each.config is not None}
     panels: dict[str, list[Page]] = {}
     for (label, env), runs in found.items():
         ended = [run for run in runs if run.ended]  # or one that failed would cut the others short
-        times, values = common(ended or runs, CURVE_POINTS)
+        records = max(len(run.times) for run in ended or runs)
+        times, values = common(ended or runs, max(2, min(CURVE_POINTS, records)))
         if not len(times):
             continue
         series = {"label": label, "seeds": len(values), "x": packed(times)}

@@ -37,16 +37,10 @@ class Watch:
 
 def report(argv: list[str]) -> int:
     """`surveyor report`."""
-    from surveyor.report import collect, page
+    from surveyor.report import write
 
     options = parse(Report, argv, "surveyor report")
-    folder = Path() if "://" in options.folder else Path(options.folder)
-    out = options.out or folder / "report.html"
-    if out.is_dir():
-        raise SurveyorError(f"'{out}' is a folder; --out takes the name of a file.")
-    page.plotly()  # before the work: it may be missing
-    data = collect.collect(options.folder, out, episodes=not options.no_episode)
-    path = page.write(data, out)
+    path = write(options.folder, options.out, episodes=not options.no_episode)
     print(f"The report is {path}")
     return 0
 

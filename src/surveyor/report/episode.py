@@ -70,7 +70,7 @@ def _moments(dissent: np.ndarray) -> list[int]:
     """Those of the greatest dissent, some way apart."""
     chosen: list[int] = []
     for i in np.argsort(-dissent, kind="stable"):
-        if len(chosen) == MOMENTS:
+        if len(chosen) == MOMENTS or dissent[i] == 0:
             break
         if all(abs(int(i) - other) >= APART * len(dissent) for other in chosen):
             chosen.append(int(i))

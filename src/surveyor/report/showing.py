@@ -24,6 +24,8 @@ NOTHING = (
     "`surveyor.train(..., beliefs=True)`."
 )
 
+SOON = "Nothing is written down yet of what the agent believes."
+
 Page = dict[str, Any]
 Looks = list[tuple[int, Arrays]]
 
@@ -35,9 +37,11 @@ def add_beliefs(runs: list[Page], standings: list[Standing], folder: Path) -> in
         kept, config = RunFolder(folder / standing.name), standing.config
         if not kept.belief_times():
             if config is not None:
-                run["notes"].append(NOTHING)
+                run["notes"].append(SOON if standing.state == "running" else NOTHING)
         elif config is None:
-            run["missing"].append("Without config.json what the agent believed cannot be shown.")
+            run["missing"].append(
+                "Without its configuration what the agent believed cannot be shown."
+            )
         elif len(runs) > RUNS:
             run["notes"].append(ELSEWHERE)
         else:
@@ -62,38 +66,57 @@ def _beliefs(run: Page, kept: RunFolder, config: Config) -> Page | None:
         return None
     try:
         if problems.family(config.env) in envs.FAMILIES:
-            return _on_a_map(config, looks)
-        return _of_observations(kept.belief(beliefs.OBSERVED)["obs"], looks)
+            return _on_a_map(run, config, looks)
+        return _of_observations(_observations(kept), looks)
     except Exception as error:
         run["missing"].append(f"What the agent believed cannot be shown ({error}).")
         return None
 
 
-def _on_a_map(config: Config, looks: Looks) -> Page:
+def _observations(kept: RunFolder) -> np.ndarray:
+    try:
+        return kept.belief(beliefs.OBSERVED)["obs"]
+    except Exception:  # whatever a damaged archive makes its reader say
+        raise SurveyorError("the observations that it is about cannot be read") from None
+
+
+def _on_a_map(run: Page, config: Config, looks: Looks) -> Page:
     """On the tree and the chain, where states have a place."""
     env = envs.named(config.env)
     layout = env.layout(beliefs.SIDE)
     if layout is None:
         raise SurveyorError(f"{config.env} has no picture")
+    shown = []
+    for at, found in looks:
+        try:
+            shown.append(_look(env, at, found))
+        except (KeyError, TypeError, ValueError):
+            run["missing"].append(f"What the agent believed at {at} cannot be read.")
+    if not shown:
+        raise SurveyorError("no look is whole")
     return {
         "kind": "grid" if layout.rows.any() else "line",
         "moves": list(layout.moves),
         "rows": packed(layout.rows),
         "columns": packed(layout.columns),
         "size": env.horizon,
-        "samples": beliefs.SAMPLES,
         "steps": beliefs.strided(np.arange(len(layout.path))).tolist(),
-        "looks": [
-            {
-                "at": at,
-                **{name: packed(found[name]) for name in ("visits", "mean", "std", "probability")},
-                "paths": [_walk(env, path[path >= 0]) for path in found["paths"]],
-                "joint": float(found["joint"]),
-                "log10_factorised": float(found["log10_factorised"]),
-                "correlation": packed(_percent(found["correlation"])),
-            }
-            for at, found in looks
+        "looks": shown,
+    }
+
+
+def _look(env: envs.Environment, at: int, found: Arrays) -> Page:
+    return {
+        "at": at,
+        **{name: packed(found[name]) for name in ("visits", "mean", "std", "probability")},
+        "paths": [
+            _walk(env, path[path >= 0], bool(succeeded))
+            for path, succeeded in zip(found["paths"], found["succeeded"], strict=True)
         ],
+        "joint": float(found["joint"]),
+        "samples": int(found.get("joint_samples", beliefs.SAMPLES)),
+        "log10_factorised": float(found["log10_factorised"]),
+        "correlation": packed(_percent(found["correlation"])),
     }
 
 
@@ -101,9 +124,9 @@ def _percent(correlation: np.ndarray) -> np.ndarray:
     return np.rint(100 * np.nan_to_num(correlation.astype(float)).clip(-1, 1)).astype(np.int8)
 
 
-def _walk(env: envs.Environment, states: np.ndarray) -> Page:
+def _walk(env: envs.Environment, states: np.ndarray, succeeded: bool) -> Page:
     rows, columns = env.place(states)
-    return {"rows": rows.tolist(), "columns": columns.tolist()}
+    return {"rows": rows.tolist(), "columns": columns.tolist(), "succeeded": succeeded}
 
 
 def _of_observations(obs: np.ndarray, looks: Looks) -> Page:
@@ -123,7 +146,13 @@ def _of_observations(obs: np.ndarray, looks: Looks) -> Page:
 
 
 def add_episode(
-    runs: list[Page], standings: list[Standing], folder: Path, *, episodes: bool, live: bool
+    runs: list[Page],
+    standings: list[Standing],
+    folder: Path,
+    *,
+    episodes: bool,
+    live: bool,
+    env: Any = None,
 ) -> None:
     """Play one, where observations are images and there is a checkpoint to play with."""
     for run, standing in zip(runs, standings, strict=True):
@@ -136,22 +165,25 @@ def add_episode(
             if images:
                 run["notes"].append("Its own report shows an episode: surveyor report RUN.")
         elif episodes and (images or known is None):
-            _play(run, folder / standing.name)
+            _play(run, folder / standing.name, env)
 
 
-def _play(run: Page, path: Path) -> None:
+def _play(run: Page, path: Path, env: Any) -> None:
     from surveyor.report.episode import watched
     from surveyor.training.run import Run
 
-    if not (path / "checkpoint").exists():
+    if not (path / "checkpoint" / "state.npz").exists():
         run["missing"].append("There is no checkpoint, so no episode could be played.")
         return
     try:
-        opened = Run.open(path)
+        opened = Run.open(path, env, replay=False)
         try:
             if len(opened.runner.spec.shape) == 3:
                 run["episode"] = watched(opened)
         finally:
             opened.runner.close()
     except Exception as error:  # a damaged checkpoint, a package that is not installed
-        run["missing"].append(f"No episode could be played: {error}")
+        said = f"No episode could be played: {error}"
+        if "There is no environment" in said:
+            said += " From Python, `surveyor.report.write(path, env=...)` takes it as an object."
+        run["missing"].append(said)

@@ -16,6 +16,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -80,7 +81,14 @@ def train_all(
                 runtime_env={"env_vars": need.environment()},
             ).remote(content, str(out), wishes)
 
-        return _gather(ray, submit, configs, out, watcher)
+        try:
+            return _gather(ray, submit, configs, out, watcher)
+        except KeyboardInterrupt:
+            print(
+                "Stopped; runs go back to their last checkpoints. Give the same command to go on.",
+                file=sys.stderr,
+            )
+            raise
 
 
 def _gather(
@@ -90,6 +98,8 @@ def _gather(
     results: list[Record | None] = [None] * len(configs)
     waiting = {submit(number): number for number in range(len(configs))}
     seen: dict[int, int] = {}
+    print(f"{len(waiting)} runs are asked of the cluster.", file=sys.stderr, flush=True)
+    reached = True
     while waiting:
         ready, _ = ray.wait(list(waiting), num_returns=1, timeout=2.0)
         for reference in ready:
@@ -110,28 +120,45 @@ def _gather(
             results[number] = result
             watcher.end(number, result)
         if not ready:
-            _look(where, {number: configs[number] for number in waiting.values()}, seen, watcher)
+            left = {number: configs[number] for number in waiting.values()}
+            before, reached = reached, _look(where, left, seen, watcher)
+            if before and not reached:
+                print(f"'{out}' cannot be reached; waiting for it.", file=sys.stderr, flush=True)
+            elif reached and not before:
+                print(f"'{out}' is back.", file=sys.stderr, flush=True)
     return results
 
 
 def _look(
     where: storage.Storage, configs: dict[int, Config], seen: dict[int, int], watcher: Watcher
+) -> bool:
+    """Report what the metrics of the runs say; they are in the storage, not in messages. False if
+    that cannot be reached."""
+    try:
+        with where.looked_at() as folder:
+            _compare(folder, configs, seen, watcher)
+    except (OSError, SurveyorError):
+        return False
+    return True
+
+
+def _compare(
+    folder: Path, configs: dict[int, Config], seen: dict[int, int], watcher: Watcher
 ) -> None:
-    """Report what the metrics of the runs say; they are in the storage, not in messages."""
-    with contextlib.suppress(OSError, SurveyorError), where.looked_at() as folder:
-        for number, config in configs.items():
-            metrics = RunFolder(folder / config.name).metrics()
-            if len(metrics) > seen.get(number, 0):
-                seen[number] = len(metrics)
-                last = metrics[-1]
-                now = {"episodes": last.get("episodes", last.get("episode", 0))}
-                if "step" in last:
-                    now["steps"] = last["step"]
-                else:
-                    now |= {"first_success": None, "solved_at": None}
-                if last.get("return") is not None:
-                    now["return"] = last["return"]
-                watcher.update(number, last, now)
+    """With what was seen the last time."""
+    for number, config in configs.items():
+        metrics = RunFolder(folder / config.name).metrics()
+        if len(metrics) > seen.get(number, 0):
+            seen[number] = len(metrics)
+            last = metrics[-1]
+            now = {"episodes": last.get("episodes", last.get("episode", 0))}
+            if "step" in last:
+                now["steps"] = last["step"]
+            else:
+                now |= {"first_success": None, "solved_at": None}
+            if last.get("return") is not None:
+                now["return"] = last["return"]
+            watcher.update(number, last, now)
 
 
 def _run(content: str, out: str, wishes: Wishes) -> Record:

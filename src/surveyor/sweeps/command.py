@@ -10,6 +10,7 @@ import tyro
 from tyro.conf import Positional
 
 from surveyor import plots
+from surveyor.errors import SurveyorError
 from surveyor.options import parse
 from surveyor.sweeps import spec, status
 from surveyor.sweeps.engine import Engine
@@ -131,11 +132,20 @@ def plot(argv: list[str]) -> int:
     found = summary.curves(where, status.survey(where))
     remote = "://" in options.folder
     out = options.out or (Path("plots") if remote else Path(options.folder) / "plots")
-    written = [pictures.curves(found, out / "curves.png")]
-    scores = summary.summarise(found)
-    text = "\n".join(summary.lines(scores))
-    if (picture := pictures.profiles(scores, out / "profiles.png")) is not None:
+    every = list(dict.fromkeys(label for label, _ in found))
+    try:
+        scores = summary.summarise(found)
+    except SurveyorError:  # nothing has ended: there are curves all the same
+        pictures.curves(found, every[: pictures.SHOWN], out / "curves.png")
+        raise
+    shown = summary.leading(scores, pictures.SHOWN)
+    written = [pictures.curves(found, shown, out / "curves.png")]
+    if (picture := pictures.profiles(scores, shown, out / "profiles.png")) is not None:
         written.append(picture)
+    lines = summary.lines(scores)
+    if len(shown) < len(every):
+        lines += ["", f"The pictures show the best {len(shown)} of {len(every)}."]
+    text = "\n".join(lines)
     (out / "summary.md").write_text(text + "\n", "utf-8")
     (out / "summary.json").write_text(json.dumps(scores.scores, indent=1) + "\n", "utf-8")
     print(text)

@@ -25,6 +25,8 @@ class Engine:
     def __post_init__(self):
         if self.address is not None and self.engine != "ray":
             raise SurveyorError("An address is that of a Ray cluster: add --engine ray.")
+        if self.engine == "local" and (self.cpus, self.gpus) != (1.0, 0.0):
+            raise SurveyorError("cpus and gpus are what a Ray task asks for: add --engine ray.")
         for name, least in (("cpus", 0.01), ("gpus", 0.0)):
             if not least <= getattr(self, name) < math.inf:
                 raise SurveyorError(f"{name} must be at least {least:g}.")

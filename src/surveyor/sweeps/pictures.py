@@ -8,20 +8,25 @@ import numpy as np
 from surveyor import plots, statistics
 from surveyor.sweeps.summary import Curve, Curves, Summary
 
+LETTER = 0.085
+"""About how wide a letter of a label is, in inches."""
+SHOWN = 9
+"""A picture has at most so many labels, the best: there are as many colours."""
 SMOOTHING = 0.03
 """The share of a learning curve that every point of it is the mean of."""
 
 
-def curves(found: Curves, path: Path) -> Path:
+def curves(found: Curves, labels: list[str], path: Path) -> Path:
     """Return over training, a panel for each environment: the mean over seeds, with 95%."""
     plots.require_matplotlib()
     from matplotlib.figure import Figure
 
-    envs = list(dict.fromkeys(env for _, env in found))
-    labels = list(dict.fromkeys(label for label, _ in found))
+    envs = list(dict.fromkeys(env for label, env in found if label in labels))
     columns = min(5, len(envs))
     rows = math.ceil(len(envs) / columns)
-    figure = Figure(figsize=(3.3 * columns, 3.0 * rows), layout="constrained")
+    longest = LETTER * max(map(len, labels)) + 0.6
+    width = max(3.3 * columns, min(longest, 12))
+    figure = Figure(figsize=(width, 3.0 * rows + 0.2 * len(labels)), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False).flat
     for axes, env in zip(grid, envs, strict=False):
         for number, label in enumerate(labels):
@@ -44,7 +49,7 @@ def curves(found: Curves, path: Path) -> Path:
         handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     figure.legend(
         list(handles.values()), list(handles), loc="outside upper center", frameon=False,
-        fontsize=9, ncols=min(6, len(handles)),
+        fontsize=9, ncols=max(1, min(6, len(handles), int(width / longest))),
     )  # fmt: skip
     return plots.save(figure, path)
 
@@ -65,19 +70,21 @@ def common(runs: list[Curve], points: int = 200) -> tuple[np.ndarray, np.ndarray
     return times[known], values[:, known]
 
 
-def profiles(summary: Summary, path: Path) -> Path | None:
-    """Performance profiles, and interquartile means with 95%; None where no label has run on all
-    environments with equally many seeds."""
-    if not summary.normalised:
+def profiles(summary: Summary, labels: list[str], path: Path) -> Path | None:
+    """Performance profiles, and interquartile means with 95%; None where the labels have no
+    environment in common."""
+    chosen = {label: summary.normalised[label] for label in labels if summary.normalised}
+    if not chosen:
         return None
     plots.require_matplotlib()
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    size = (8 + min(6, LETTER * max(map(len, chosen))), max(3.6, 1.5 + 0.3 * len(chosen)))
+    figure = Figure(figsize=size, layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[3, 2])
-    everything = np.concatenate([scores.ravel() for scores in summary.normalised.values()])
+    everything = np.concatenate([scores.ravel() for scores in chosen.values()])
     levels = np.linspace(min(0.0, everything.min()), everything.max(), 200)
-    for number, (label, scores) in enumerate(summary.normalised.items()):
+    for number, (label, scores) in enumerate(chosen.items()):
         colour = plots.COLOURS[number % len(plots.COLOURS)]
         left.plot(levels, statistics.profile(scores, levels), color=colour, label=label)
         low, high = statistics.profile_interval(scores, levels)
@@ -87,8 +94,9 @@ def profiles(summary: Summary, path: Path) -> Path | None:
         right.plot([value, value], [number - 0.3, number + 0.3], color=colour, lw=2)
     left.set_xlabel("normalised score τ")
     left.set_ylabel("share of runs above τ")
-    left.legend(frameon=False, fontsize=8)
     right.invert_yaxis()
+    for number, name in enumerate(right.get_yticklabels()):  # these are the legend
+        name.set_color(plots.COLOURS[number % len(plots.COLOURS)])
     right.set_xlabel("interquartile mean, 95%")
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)

@@ -65,11 +65,7 @@ def plan(content: dict[str, Any], name: str) -> list[Planned]:
         )
     shared = {key: value for key, value in content.items() if key != "agents"}
     found = [run for entry in entries for run in _runs(_merged(shared, entry, name), name)]
-    budgets = {"episodes": any(run.config.steps is None for run in found)}
-    budgets["steps"] = any(run.config.steps is not None for run in found)
-    for key, used in budgets.items():
-        if not used and any(key in entry for entry in (content, *entries)):
-            raise SurveyorError(f"{name}: no environment of it is learnt by {key}.")
+    _all_of_use(content, found, name)
     seen: dict[str, str] = {}
     for run in found:
         if run.config.name in seen:
@@ -78,7 +74,29 @@ def plan(content: dict[str, Any], name: str) -> list[Planned]:
                 f"and as '{run.label}'."
             )
         seen[run.config.name] = run.label
+    called: dict[tuple[str, str, int], str] = {}
+    for run in found:
+        one = (run.label, run.config.env, run.config.seed)
+        if called.setdefault(one, run.config.name) != run.config.name:
+            raise SurveyorError(
+                f"{name}: two agents on {run.config.env} are called '{run.label}' and differ; "
+                "give one of them a label."
+            )
     return found
+
+
+def _all_of_use(content: dict[str, Any], found: list[Planned], name: str) -> None:
+    """An error where something is said that is for no environment here."""
+    atari = any(problems.family(run.config.env) == "ALE" for run in found)
+    uses = {
+        "episodes": (any(run.config.steps is None for run in found), "is learnt by episodes"),
+        "steps": (any(run.config.steps is not None for run in found), "is learnt by steps"),
+        "frames": (atari, "is an Atari game, which frames are for"),
+        "protocol": (atari, "is an Atari game, which a protocol is for"),
+    }
+    for key, (used, what) in uses.items():
+        if not used and any(key in entry for entry in (content, *content["agents"])):
+            raise SurveyorError(f"{name}: no environment of it {what}.")
 
 
 def _merged(shared: dict[str, Any], entry: Any, name: str) -> dict[str, Any]:
@@ -117,6 +135,8 @@ def _runs(entry: dict[str, Any], name: str) -> Iterator[Planned]:
     for point in _grid(entry, name):
         # What is not called anything else is called by what sets it apart.
         apart = point if "label" in entry else {**_table(entry, "set", name), **point}
+        if "preset" in entry and "label" not in entry:
+            apart = {"preset": entry["preset"], **apart}
         label = str(entry.get("label", entry["agent"]))
         label = ", ".join([label, *(f"{key} {value}" for key, value in apart.items())])
         for env in environments:
@@ -153,7 +173,7 @@ def _whole(entry: dict[str, Any], key: str, name: str) -> int | None:
     value = entry.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or value % 1 != 0:
         raise SurveyorError(f"{name}: {key} takes a whole number, not {value!r}.")
     if value < 1:
         raise SurveyorError(f"{name}: {key} must be at least 1, not {value}.")
@@ -179,6 +199,8 @@ def _agent(entry: dict[str, Any], env: str, point: dict[str, Any], name: str) ->
 
 def _grid(entry: dict[str, Any], name: str) -> list[dict[str, Any]]:
     grid = _table(entry, "grid", name)
+    if "grid" in entry and not grid:
+        raise SurveyorError(f"{name}: the grid of {entry['agent']} is empty.")
     for key, values in grid.items():
         if not isinstance(values, list):
             raise SurveyorError(f"{name}: the grid of {key} takes a list, not {values!r}.")

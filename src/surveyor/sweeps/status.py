@@ -52,7 +52,7 @@ def survey(where: Storage) -> list[Standing]:
         begun = sorted({path.parent.name for file in FILES for path in folder.glob(f"*/{file}")})
         names = [*labels, *(name for name in begun if name not in labels)]
         if not names:
-            raise SurveyorError(f"There are no runs in '{folder}'.")
+            raise SurveyorError(f"There are no runs in '{where}'.")
         return [stand(folder, name, labels.get(name), where) for name in names]
 
 
@@ -76,12 +76,20 @@ def stand(folder: Path, name: str, label: str | None, where: Storage) -> Standin
     except SurveyorError as error:
         known = label or "?"
         if not (folder / name / "config.json").exists():
+            if reason is None and where.is_held(name):  # its first files are on their way
+                return Standing(name, known, "running")
             begun = any((folder / name / file).exists() for file in FILES)
             lacks = reason or ("It has no config.json." if begun else None)
             return Standing(name, known, "failed" if lacks else "waiting", reason=lacks)
+        if (result := run.result()) is not None:  # of another version, perhaps
+            return Standing(name, known, "done", result=result, reason=str(error))
         return Standing(name, known, "failed", reason=str(error))
     label = label or agents.name_of(config.agent)
-    metrics, result = run.metrics(), run.result()
+    result = run.result()
+    try:
+        metrics = run.metrics()
+    except OSError:  # one run that cannot be read does not hide the others
+        metrics = []
     returns = [value for record in metrics if (value := _return(record)) is not None]
     latest = returns[-1] if returns else None
     last = metrics[-1] if metrics else {}
@@ -118,8 +126,9 @@ def lines(standings: list[Standing]) -> list[str]:
     for standing in sorted(standings, key=lambda s: order.index(s.state)):
         share = f"{standing.done / standing.budget:.0%}" if standing.budget else ""
         now = "" if standing.latest is None else f"return {standing.latest:.4g}"
-        told = standing.reason if standing.state == "failed" else now
-        found.append(f"{standing.name:{width}}  {standing.state:8} {share:>5}  {told}".rstrip())
+        told = standing.reason if standing.state == "failed" or not now else now
+        line = f"{standing.name:{width}}  {standing.state:8} {share:>5}  {told or ''}"
+        found.append(line.rstrip())
     counts = Counter(standing.state for standing in standings)
     total = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
     runs = "1 run" if len(standings) == 1 else f"{len(standings)} runs"

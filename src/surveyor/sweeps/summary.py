@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -44,7 +45,7 @@ def curves(where: Storage, standings: list[Standing]) -> Curves:
     """Those of every run that has something to show."""
     with where.looked_at() as folder:
         points = {each.name: points_of(folder / each.name) for each in standings}
-    if not (found := grouped(standings, points)):
+    if not (found := grouped(told_apart(standings)[0], points)):
         raise SurveyorError("None of the runs has a return to show yet.")
     return found
 
@@ -53,6 +54,38 @@ def points_of(path: Path) -> list[tuple[float, float]]:
     """A run's curve: when, and what it earned."""
     points = [point(record) for record in RunFolder(path).metrics()]
     return [found for found in points if found is not None]
+
+
+def told_apart(standings: list[Standing]) -> tuple[list[Standing], list[str]]:
+    """What sets each run apart from the others of its agent on its environment; and the runs, where
+    different ones have the same label with labels that say it too."""
+    kinds: dict[Any, list[int]] = {}
+    settings: list[dict[str, Any]] = []
+    for i, config in enumerate(each.config for each in standings):
+        settings.append({})
+        if config is not None:
+            kinds.setdefault((type(config.agent), config.env), []).append(i)
+            settings[i] = {**dataclasses.asdict(config.agent), "budget": config.budget}
+            settings[i] |= {
+                "protocol": config.protocol, "stop_when_solved": config.stop_when_solved
+            }  # fmt: skip
+    said = [""] * len(standings)
+    for every in kinds.values():
+        first = settings[every[0]]
+        apart = [name for name in first if any(settings[i][name] != first[name] for i in every)]
+        for i in every:
+            said[i] = ", ".join(f"{name} = {settings[i][name]}" for name in apart)
+    meanings: dict[tuple[str, str | None], set[str]] = {}
+    where = [(each.label, each.config.env if each.config else None) for each in standings]
+    for place, what in zip(where, said, strict=True):
+        meanings.setdefault(place, set()).add(what)
+    told = [
+        dataclasses.replace(each, label=f"{each.label}, {what}")
+        if what and len(meanings[place]) > 1
+        else each
+        for each, what, place in zip(standings, said, where, strict=True)
+    ]
+    return told, said
 
 
 def grouped(standings: list[Standing], points: dict[str, list[tuple[float, float]]]) -> Curves:
@@ -82,8 +115,11 @@ class Summary:
     envs: list[str]
     scores: dict[str, dict[str, list[float]]]
     """By label and environment, over seeds."""
+    common: list[str]
+    """The environments on which every label has a score;"""
     normalised: dict[str, np.ndarray]
-    """Environments × seeds, for the labels that have all environments with equally many seeds."""
+    """on those the normalised scores, environments × seeds; of a label that has more seeds on some
+    of them, as many as on all."""
     scale: str
     """What 0 and 1 of the normalised scores are."""
 
@@ -111,12 +147,25 @@ def summarise(found: Curves) -> Summary:
     if not scores:
         raise SurveyorError("None of the runs has ended yet; there is nothing to score.")
     ends, scale = _ends(scores, envs)
+    common = [env for env in envs if all(env in by_env for by_env in scores.values())]
     normalised = {}
-    for label, by_env in scores.items():
-        if len(by_env) == len(envs) and len({len(values) for values in by_env.values()}) == 1:
-            rows = [[(s - ends[env][0]) / ends[env][1] for s in by_env[env]] for env in envs]
-            normalised[label] = np.array(rows)
-    return Summary(envs, scores, normalised, scale)
+    for label, by_env in scores.items() if common else ():
+        seeds = min(len(by_env[env]) for env in common)
+        rows = [[(s - ends[env][0]) / ends[env][1] for s in by_env[env][:seeds]] for env in common]
+        normalised[label] = np.array(rows)
+    return Summary(envs, scores, common, normalised, scale)
+
+
+def leading(summary: Summary, count: int) -> list[str]:
+    """The labels with the best scores, by their mean place among those on the same environment."""
+    places: dict[str, list[float]] = {label: [] for label in summary.scores}
+    for env in summary.envs:
+        known = {label: by[env] for label, by in summary.scores.items() if env in by}
+        order = sorted(known, key=lambda label: -np.mean(known[label]))
+        for place, label in enumerate(order):
+            places[label].append(place / len(order))
+    best = sorted(places, key=lambda label: np.mean(places[label]))[:count]
+    return [label for label in places if label in best]
 
 
 def _ends(
@@ -154,9 +203,13 @@ def lines(summary: Summary) -> list[str]:
         else:
             row.append("")
         rows.append(row)
+    over = "" if len(summary.common) == len(summary.envs) else ", ".join(summary.common)
+    if not summary.common:
+        over = "none, for there is no environment that all of them have been trained on"
     return [
         "Mean return over the last tenth of each run that has ended; in brackets 95% by the "
-        f"bootstrap over seeds. Normalised: {summary.scale}.",
+        f"bootstrap over seeds. Normalised: {summary.scale}."
+        + (f" Interquartile means over: {over}." if over else ""),
         "",
         *table(["", *summary.envs, "interquartile mean, normalised"], rows),
     ]

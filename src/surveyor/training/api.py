@@ -1,10 +1,10 @@
 """`train`, `resume`, `load`: from Python, for one run."""
 
+import contextlib
 import dataclasses
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,9 @@ from surveyor import agents, envs
 from surveyor.agents.base import Agent
 from surveyor.errors import SurveyorError
 from surveyor.training import problems
-from surveyor.training.beliefs import Recorder
 from surveyor.training.config import Config
 from surveyor.training.folder import Record, RunFolder
+from surveyor.training.recorder import Recorder
 from surveyor.training.run import Run
 from surveyor.training.steps import Rhythm
 
@@ -35,8 +35,10 @@ def configure(
     name, source = problems.name_of(env), None if isinstance(env, str) else env
     family = problems.family(name) if source is None else problems.family_of(source)
     chosen = agents.preset(agent, family) if isinstance(agent, str) else agent
+    if isinstance(agent, str) and source is not None:
+        chosen = problems.fitted(chosen, source)
     if source is None:
-        problems.check(name)
+        name = problems.check(name)
     if protocol is not None and family != "ALE":
         raise SurveyorError(f"A protocol is for Atari games, and {name} is none.")
     if family in problems.STEPS:
@@ -161,9 +163,10 @@ def load(path: str | Path, env: Any = None) -> Run:
 def finish(run: Run, report: Report | None, stop: Callable[[], bool] | None = None) -> Run:
     """Train to the end, or until Ctrl-C or `stop`; either way everything is saved."""
     look = None
-    if run.folder is not None and run.folder.keeps_beliefs and not run.finished:
-        look = Recorder(run, run.folder)
-    with _interrupts() as interrupted:
+    with _interrupts() as interrupted, contextlib.ExitStack() as ends:
+        if run.folder is not None and run.folder.keeps_beliefs and not run.finished:
+            look = Recorder(run, run.folder)
+            ends.callback(look.close)
         for _ in run.advance(look) if stop is None or not stop() else ():
             if look is not None:
                 look()
@@ -177,7 +180,7 @@ def finish(run: Run, report: Report | None, stop: Callable[[], bool] | None = No
     return run
 
 
-@contextmanager
+@contextlib.contextmanager
 def _interrupts() -> Iterator[Callable[[], bool]]:
     """Turn SIGINT and SIGTERM into a flag, so that they never strike in the middle of a write."""
     seen: list[int] = []
@@ -188,7 +191,7 @@ def _interrupts() -> Iterator[Callable[[], bool]]:
         yield lambda: bool(seen)
 
 
-@contextmanager
+@contextlib.contextmanager
 def listening(heard: Callable[[int, Any], None]) -> Iterator[None]:
     """Have this called at SIGINT and SIGTERM, in place of what was."""
     signals = (signal.SIGINT, signal.SIGTERM)

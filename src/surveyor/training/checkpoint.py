@@ -53,16 +53,17 @@ def save(path: Path, tree: PyTree, meta: dict[str, Any]) -> None:
     """Write every array of the tree, by its place in it, and a little JSON."""
     arrays = {name: np.asarray(leaf) for name, leaf in _named(tree)}
     arrays[META] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(exist_ok=True)  # not its parent: storage that is gone is not to be replaced
     with written_atomically(path) as file:
         np.savez(file, allow_pickle=False, **arrays)
 
 
-def load(path: Path, like: PyTree) -> tuple[PyTree, dict[str, Any]]:
+def load(path: Path, like: PyTree, *, part: bool = False) -> tuple[PyTree, dict[str, Any]]:
     """Read a checkpoint back into a tree of this structure, shapes and types.
 
     NumPy's arrays may have been saved in part, by their first rows; they are filled in place, so
-    that a replay is in memory once.
+    that a replay is in memory once. With `part`, where more was saved than there is room for, its
+    first rows are read.
     """
     expected = dict(_named(like))
     try:
@@ -71,7 +72,7 @@ def load(path: Path, like: PyTree) -> tuple[PyTree, dict[str, Any]]:
             with archive.open(f"{META}.npy") as member:
                 meta = {**BLANK, **json.loads(npy.read_array(member).tobytes())}
             fits = names == expected.keys() and all(
-                _fits(*_header(archive, name), leaf) for name, leaf in expected.items()
+                _fits(*_header(archive, name), leaf, part) for name, leaf in expected.items()
             )
             leaves = [_filled(archive, *item) for item in expected.items()] if fits else []
     except (OSError, MemoryError) as error:
@@ -106,10 +107,10 @@ def _read_header(member: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
     return (npy.read_array_header_2_0 if newer else npy.read_array_header_1_0)(member)
 
 
-def _fits(shape: tuple[int, ...], dtype: np.dtype, leaf: Any) -> bool:
+def _fits(shape: tuple[int, ...], dtype: np.dtype, leaf: Any, part: bool) -> bool:
     same = len(shape) == leaf.ndim and dtype == np.dtype(leaf.dtype)
     if isinstance(leaf, np.ndarray) and leaf.ndim:
-        return same and shape[1:] == leaf.shape[1:] and shape[0] <= len(leaf)
+        return same and shape[1:] == leaf.shape[1:] and (part or shape[0] <= len(leaf))
     return same and shape == leaf.shape
 
 
@@ -120,7 +121,7 @@ def _filled(archive: zipfile.ZipFile, name: str, leaf: Any) -> Any:
         shape, fortran, _ = _read_header(member)
         if fortran or not leaf.flags.c_contiguous:
             raise ValueError("its arrays are not in rows")
-        size = leaf.itemsize * math.prod(shape)
+        size = min(leaf.itemsize * math.prod(shape), leaf.nbytes)
         left = leaf.reshape(-1).view(np.uint8).data[:size]
         while left:
             part = member.read(min(len(left), READ_BYTES))

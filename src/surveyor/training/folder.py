@@ -110,17 +110,19 @@ class RunFolder:
         """All records; a last line that a kill left torn is ignored."""
         return self.read_metrics()[0]
 
-    def read_metrics(self) -> tuple[list[Record], int]:
-        """The records, and how many lines there are, some of which may be damaged."""
+    def read_metrics(self, *, skip: bool = False) -> tuple[list[Record], int]:
+        """The records, up to the first line that is damaged or without all of those; and how many
+        lines there are."""
         records, lines = [], self._lines()
         for line in lines:
             try:
                 record = json.loads(line)
             except ValueError:
+                record = None
+            if isinstance(record, dict):
+                records.append(record)
+            elif not skip:
                 break
-            if not isinstance(record, dict):
-                break
-            records.append(record)
         return records, len(lines)
 
     def append(self, records: list[Record]) -> None:
@@ -139,14 +141,14 @@ class RunFolder:
         meta = {"run": self.config().digest(), "records": records, "seconds": seconds}
         checkpoint.save(self._checkpoint, arrays, {**meta, "more": more or {}})
 
-    def restore(self, like: PyTree) -> Restored | None:
-        """The last checkpoint; None if there is none.
+    def restore(self, like: PyTree, *, part: bool = False) -> Restored | None:
+        """The last checkpoint; None if there is none. `part` as in `checkpoint.load`.
 
         Reads only: a run may be looked at while it is being trained.
         """
         if not self._checkpoint.exists():
             return None
-        arrays, meta = checkpoint.load(self._checkpoint, like)
+        arrays, meta = checkpoint.load(self._checkpoint, like, part=part)
         if meta.get("run") != self.config().digest():
             raise SurveyorError(
                 f"The checkpoint in '{self.path}' was written with other hyperparameters than its "

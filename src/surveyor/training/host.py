@@ -15,7 +15,7 @@ from jaxtyping import PyTree
 from surveyor._settings import keep_memory
 from surveyor.agents.base import Agent
 from surveyor.envs.host import HostEnvs
-from surveyor.ring import Ring
+from surveyor.ring import ENDED, Ring
 from surveyor.training import compiled, steps
 from surveyor.training.config import Config
 from surveyor.training.functional import DIAGNOSED
@@ -46,9 +46,14 @@ class Count(NamedTuple):
 class HostRunner(StepRunner):
     """Gymnasium and Atari. The environments are made when the first step is taken."""
 
-    def __init__(self, config: Config, make: Callable[[int], HostEnvs]):
+    def __init__(
+        self,
+        config: Config,
+        make: Callable[[int], HostEnvs],
+        again: Callable[[int], HostEnvs] | None = None,
+    ):
         super().__init__(config)
-        self._make = make
+        self._make, self._again = make, again or make
         self._envs: HostEnvs | None = None
         self._key = compiled.run_keys(config.seed)[1]
 
@@ -64,8 +69,8 @@ class HostRunner(StepRunner):
         return self.envs.spec
 
     def make(self, count: int) -> HostEnvs:
-        """So many environments of the same kind, for a test."""
-        return self._make(count)
+        """About so many environments of the same kind, for a test."""
+        return self._again(count)
 
     def start(self) -> HostLoop:
         obs = self.envs.begin(self.config.seed)
@@ -80,14 +85,20 @@ class HostRunner(StepRunner):
     def thaw(self, arrays: PyTree, more: dict[str, Any]) -> HostLoop:
         learning, ring, _ = arrays
         obs = self.envs.restore(self.config.seed, more["env"])
+        if not self.envs.exact:  # then the episodes that were under way have been cut off
+            ring.flags[(int(ring.written) - 1) % len(ring.flags)] |= ENDED
+            episodes = learning.episodes
+            none = (np.zeros_like(episodes.returns), np.zeros_like(episodes.lengths))
+            begun = eqx.tree_at(lambda e: (e.returns, e.lengths), episodes, none)
+            learning = eqx.tree_at(lambda learning: learning.episodes, learning, begun)
         return HostLoop(learning, ring, obs)
 
-    def frozen_shape(self) -> PyTree:
+    def frozen_shape(self, replay: bool = True) -> PyTree:
         """As `freeze` gives it; the replay's arrays may be shorter."""
         obs = np.zeros((self.envs.count, *self.spec.shape), self.spec.dtype)
         key = compiled.run_keys(self.config.seed)[0]
         learning = jax.eval_shape(partial(steps.start, self.config.agent, self.spec), key)
-        return learning, self._ring(), obs
+        return learning, self._ring(self.config.agent.replay_capacity if replay else 0), obs
 
     def read(self, observation: np.ndarray) -> np.ndarray:
         return self.envs.read(observation)
@@ -122,13 +133,11 @@ class HostRunner(StepRunner):
         key = compiled.run_keys(self.config.seed)[0]
         # Compiled, so that every array is a buffer of its own: all are donated.
         learning = jax.jit(partial(steps.start, agent, spec))(key)
-        return HostLoop(learning, self._ring(), obs)
+        return HostLoop(learning, self._ring(agent.replay_capacity), obs)
 
-    def _ring(self) -> Ring:
-        agent, count = self.config.agent, self.envs.count
-        return Ring.create(
-            self.spec, agent.replay_capacity, count, priority=agent.priority > 0, host=True
-        )
+    def _ring(self, capacity: int) -> Ring:
+        priority, count = self.config.agent.priority > 0, self.envs.count
+        return Ring.create(self.spec, capacity, count, priority=priority, host=True)
 
     def _round(
         self, verbs: "Verbs", rhythm: Rhythm, loop: HostLoop, count: "Count"

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import multiprocessing
 import os
+import sys
 import time
 from collections.abc import Callable
 from multiprocessing import connection
@@ -22,7 +23,6 @@ from surveyor.errors import SurveyorError
 from surveyor.training import api, storage, work
 from surveyor.training.config import Config
 from surveyor.training.folder import Record
-from surveyor.training.progress import done
 from surveyor.training.storage import Storage
 from surveyor.training.work import Wishes
 
@@ -71,6 +71,10 @@ def train_all(
     return pool.run()
 
 
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
 @dataclasses.dataclass
 class _Worker:
     process: BaseProcess
@@ -100,9 +104,8 @@ class _Pool:
         """Equal numbers for runs that share a compiled program."""
         self.later: dict[int, float] = {}
         """Runs that are not to be tried before a time."""
-        self.gone: dict[int, tuple[float, int]] = {}
-        """Since when the files of a run cannot be reached, and how far it had come."""
-        self.done = [0] * len(configs)
+        self.gone: dict[int, float] = {}
+        """Since when the files of a run cannot be reached."""
         self.tries = [0] * len(configs)
         self.workers: list[_Worker] = []
         self.context = multiprocessing.get_context("spawn")
@@ -159,7 +162,8 @@ class _Pool:
                 self._died(worker)
                 continue
             if kind == "update":
-                self.done[number] = max(self.done[number], done(rest[1]))
+                if self.gone.pop(number, None) is not None:
+                    _say(f"{self.configs[number].name}: its folder is back, and it goes on.")
                 self.watcher.update(number, *rest)
                 continue
             worker.number = None
@@ -187,12 +191,11 @@ class _Pool:
 
     def _wait_for_storage(self, number: int, reason: str) -> None:
         """Files may be gone for a while; what was on them is not."""
-        now, far = time.monotonic(), self.done[number]
-        since, before = self.gone.get(number, (now, far))
-        if far > before:  # it has come further since, so this is another time
-            since = now
-        self.gone[number] = since, far
-        if now > since + storage.PATIENCE:
+        now, name = time.monotonic(), self.configs[number].name
+        if number not in self.gone:
+            patience = f"{storage.PATIENCE / 60:.0f} minutes"
+            _say(f"{name}: its folder cannot be reached; waiting for it, {patience} at the most.")
+        if now > self.gone.setdefault(number, now) + storage.PATIENCE:
             self._fail(number, f"Its folder could not be read or written: {reason}")
         else:
             self.later[number] = now + AGAIN_SECONDS

@@ -1,5 +1,7 @@
 """Which runner trains on which environment, from a name or from an object of the user's."""
 
+import copy
+import dataclasses
 import difflib
 import importlib
 from collections.abc import Callable
@@ -7,9 +9,11 @@ from functools import partial
 from typing import Any
 
 import gymnasium
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import VectorEnv
 
 from surveyor import envs
+from surveyor.agents.base import Agent
 from surveyor.envs.atari import AtariEnvs, rom
 from surveyor.envs.functional import MINATAR, Functional, minatar
 from surveyor.envs.host import GymnasiumEnvs, HostEnvs, VectorEnvs
@@ -38,17 +42,19 @@ def family_of(env: Any) -> str:
     return env.name.partition("-")[0] if isinstance(env, envs.Environment) else "Gymnasium"
 
 
-def check(name: str) -> None:
-    """An error, in one sentence, where there is no environment of this name."""
+def check(name: str) -> str:
+    """An error, in one sentence, where there is no environment of this name; else the name, of an
+    Atari game in one spelling of the several that it may have."""
     kind = family(name)
     if kind == "MinAtar":
         minatar(name.partition("/")[2])
     elif kind == "ALE":
-        rom(game(name))
+        return "ALE/" + "".join(word.capitalize() for word in rom(game(name)).split("_"))
     elif kind == "Gymnasium":
         _gymnasium_spec(name)
     else:
         envs.named(name)
+    return name
 
 
 def runner(config: Config) -> Runner:
@@ -72,9 +78,38 @@ def name_of(env: Any) -> str:
     """What an environment is called: its own name, or that of its class."""
     if isinstance(env, str):
         return env
+    if isinstance(env, type) or (callable(env) and not hasattr(env, "step")):
+        return _name_of_made(env)
     spec = getattr(env, "spec", None)
+    if isinstance(spec, EnvSpec):
+        given = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
+        return " ".join([spec.id, *(f"{key}={value}" for key, value in given.items())])
     inner = getattr(env, "unwrapped", env)
-    return getattr(spec, "id", None) or str(getattr(env, "name", type(inner).__name__))
+    return str(getattr(env, "name", type(inner).__name__))
+
+
+def _name_of_made(make: Callable[[], Any]) -> str:
+    """Of what a function makes: two functions that make different ones are not the same."""
+    try:
+        made = make()
+        name = name_of(made)
+        made.close()
+    except Exception:  # it will be said when the run is to begin
+        return getattr(make, "__name__", "function").strip("<>")
+    return name
+
+
+def fitted(agent: Agent, env: Any) -> Agent:
+    """A preset for as many environments as the object is, or can be made into."""
+    if isinstance(env, VectorEnv):
+        every = agent.train_every
+        fits = every % env.num_envs == 0 or (every and env.num_envs % every == 0)
+        return dataclasses.replace(
+            agent, envs=env.num_envs, train_every=every if fits else env.num_envs
+        )
+    if isinstance(env, gymnasium.Env) and env.spec is None:
+        return dataclasses.replace(agent, envs=1)
+    return agent
 
 
 def names() -> list[str]:
@@ -90,9 +125,11 @@ def _from_object(config: Config, env: Any) -> Runner:
                 f"{config.env} has {env.num_envs} environments and the agent plays "
                 f"{config.agent.envs}: set envs = {env.num_envs}."
             )
-        return HostRunner(config, lambda n: VectorEnvs(config.env, env))
+        again = lambda n: VectorEnvs(config.env, _copy(config.env, env))  # noqa: E731
+        return HostRunner(config, lambda n: VectorEnvs(config.env, env), again)
     if isinstance(env, gymnasium.Env):
-        return HostRunner(config, partial(_same_env, config.env, env))
+        again = partial(_gymnasium, config.env, lambda: _copy(config.env, env))
+        return HostRunner(config, partial(_same_env, config.env, env), again)
     if isinstance(env, envs.Environment):
         return EpisodeRunner(config, env)
     if isinstance(env, Functional):
@@ -105,6 +142,16 @@ def _from_object(config: Config, env: Any) -> Runner:
         f"{type(env).__name__} is no environment that surveyor knows: give a name, a Gymnasium "
         "environment or vector environment, a function that makes one, or a functional one."
     )
+
+
+def _copy(name: str, env: Any) -> Any:
+    """Another one like it, for a test: training goes on with its own."""
+    try:
+        return copy.deepcopy(env)
+    except Exception:
+        raise SurveyorError(
+            f"{name} cannot be copied for a test: give a function that makes it."
+        ) from None
 
 
 def _same_env(name: str, env: gymnasium.Env, count: int) -> HostEnvs:

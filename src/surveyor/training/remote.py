@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -37,6 +38,9 @@ CHECKPOINT = "checkpoint/state.npz"
 
 class Remote(Storage):
     """Anything that fsspec has a file system for, such as s3://bucket/folder."""
+
+    def __str__(self) -> str:
+        return self.url
 
     def __init__(self, url: str, patience: float = PATIENCE):
         try:
@@ -68,9 +72,9 @@ class Remote(Storage):
         return lease is not None and lease["until"] > time.time()
 
     @contextlib.contextmanager
-    def looked_at(self) -> Iterator[Path]:
+    def looked_at(self, *, beliefs: bool = False) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="surveyor-") as scratch:
-            self._patiently(lambda: self._look(Path(scratch)))
+            self._patiently(lambda: self._look(Path(scratch), beliefs))
             yield Path(scratch)
 
     def outcome(self, config: Config) -> Record | None:
@@ -111,7 +115,7 @@ class Remote(Storage):
             yield file
         self._files.mv(temporary, path)
 
-    def _look(self, scratch: Path) -> None:
+    def _look(self, scratch: Path, beliefs: bool) -> None:
         self._files.invalidate_cache()
         if not self._files.isdir(self._root):
             raise SurveyorError(f"There is no folder '{self.url}'.")
@@ -121,6 +125,10 @@ class Remote(Storage):
                 self._files.get_file(f"{self._root}/{name}", str(scratch / name))
             else:
                 self._fetch(name, scratch / name, SMALL)
+                seen = f"{self._root}/{name}/beliefs"
+                if beliefs and self._files.isdir(seen):
+                    files = [str(path).rpartition("/")[2] for path in self._files.ls(seen, False)]
+                    self._fetch(name, scratch / name, tuple(f"beliefs/{file}" for file in files))
 
     def _fetch(self, name: str, folder: Path, files: tuple[str, ...]) -> None:
         self._files.invalidate_cache()
@@ -132,7 +140,7 @@ class Remote(Storage):
 
     def _patiently(self, action: Callable[[], None]) -> None:
         """Again and again, less and less often, until it works or patience ends."""
-        began, pause = time.monotonic(), 0.5
+        began, pause, said = time.monotonic(), 0.5, False
         while True:
             try:
                 return action()
@@ -146,6 +154,14 @@ class Remote(Storage):
                         f"The storage '{self.url}' has not answered for {self.patience:.0f} s "
                         f"({error}); what was done since the last copy will be done again."
                     ) from None
+                if not said and pause > 1:  # not of every hiccup
+                    said = True
+                    print(
+                        f"The storage '{self.url}' does not answer ({error}); waiting for it, "
+                        f"{self.patience:.0f} s at the most.",
+                        file=sys.stderr,
+                        flush=True,
+                    )
             time.sleep(pause)
             pause = min(30.0, 2 * pause)
 

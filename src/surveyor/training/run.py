@@ -17,6 +17,7 @@ from jaxtyping import PyTree
 from surveyor import envs
 from surveyor.agents.base import Agent
 from surveyor.envs.base import Environment, Params
+from surveyor.errors import SurveyorError
 from surveyor.training import problems
 from surveyor.training.config import Config
 from surveyor.training.folder import Record, RunFolder
@@ -43,6 +44,8 @@ class Run:
     seconds: float = 0.0
     """Time spent training, without compilation."""
     folder: RunFolder | None = None
+    whole: bool = True
+    """Whether its replay is there as well, so that it can go on."""
 
     @classmethod
     def new(cls, config: Config, path: Path | None = None) -> "Run":
@@ -53,13 +56,14 @@ class Run:
         return run
 
     @classmethod
-    def open(cls, path: str | Path, source: Any = None) -> "Run":
+    def open(cls, path: str | Path, source: Any = None, *, replay: bool = True) -> "Run":
         """The run in this folder as its last checkpoint left it; `source` is its environment where
-        that cannot be made from its name."""
+        that cannot be made from its name. To look at what it has learnt its replay, which on Atari
+        is 7 GB, is not needed."""
         folder = RunFolder.open(path)
         config = dataclasses.replace(folder.config(), source=source)
-        run = cls(config, None, [], folder=folder)
-        restored = folder.restore(run.runner.frozen_shape())
+        run = cls(config, None, [], folder=folder, whole=replay)
+        restored = folder.restore(run.runner.frozen_shape(replay), part=not replay)
         if restored is None:
             run.loop = run.runner.start()
             return run
@@ -159,6 +163,8 @@ class Run:
         return now + max(CHECKPOINT_SECONDS, (now - began) / CHECKPOINT_SHARE)
 
     def _write(self, folder: RunFolder) -> None:
+        if not self.whole:
+            raise SurveyorError("This run was opened without its replay, only to be looked at.")
         arrays, more = self.runner.freeze(self.loop)
         folder.save(arrays, len(self.metrics), self.seconds, more)
 

@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import PyTree
 
 from surveyor.agents.base import Agent
+from surveyor.envs.atari import FRAMES
 from surveyor.envs.base import Environment
 from surveyor.envs.functional import Functional
+from surveyor.envs.reading import check_rewards
 from surveyor.errors import SurveyorError
 from surveyor.training import compiled, functional
 from surveyor.training.config import Config
@@ -78,8 +81,9 @@ class Runner(abc.ABC):
     def agent(self, loop: PyTree) -> State:
         """What the agent has learnt."""
 
-    def frozen_shape(self) -> PyTree:
-        """The structure, shapes and types of what `freeze` gives, to read a checkpoint into."""
+    def frozen_shape(self, replay: bool = True) -> PyTree:
+        """The structure, shapes and types of what `freeze` gives, to read a checkpoint into;
+        without the replay, if that is possible, to look only at what was learnt."""
         return jax.eval_shape(self.start)
 
     def read(self, observation: np.ndarray) -> np.ndarray:
@@ -202,8 +206,10 @@ class StepRunner(Runner):
     def record(self, loop: PyTree, metrics: Any, steps: int, seconds: float) -> Record:
         """One line of the metrics."""
         numbers = {name: to_number(value) for name, value in metrics.items()}
+        step = int(loop.learning.step)
         return {
-            "step": int(loop.learning.step),
+            "step": step,
+            **({"frames": FRAMES * step} if self.config.env.startswith("ALE/") else {}),
             "episodes": int(loop.learning.episodes.ended),
             **numbers,
             "steps_per_second": round(steps / max(seconds, 1e-9), 1),
@@ -234,6 +240,7 @@ class FunctionalRunner(StepRunner):
             rounds = np.int32(self.rounds_left(loop))
             loop, metrics = jax.block_until_ready(program(loop, key, rounds))
             took = time.perf_counter() - began
+            check_rewards(self.env.name, np.asarray(loop.ring.reward))
             steps = int(loop.learning.step) - before
             yield Chunk(loop, [self.record(loop, metrics, steps, took)], took)
 
@@ -246,16 +253,18 @@ def _episode_program(agent: Agent, env: Environment, stop_when_solved: bool) -> 
     return compiled.compile_chunk(agent, env, loop, params, stop_when_solved=stop_when_solved)
 
 
-_step_programs: dict[tuple[Agent, str], Callable[..., Any]] = {}
+_step_programs: list[tuple[Agent, Functional, Callable[..., Any]]] = []
 
 
 def _step_program(agent: Agent, env: Functional) -> Callable[..., Any]:
     """The compiled program, kept for the next seed of the same environment."""
-    if (agent, env.name) not in _step_programs:
-        loop = jax.eval_shape(lambda: functional.start(agent, env, jax.random.key(0)))
-        _step_programs.clear()
-        _step_programs[agent, env.name] = functional.compile_train(agent, env, loop)
-    return _step_programs[agent, env.name]
+    for known, other, program in _step_programs:
+        same = other.inner is env.inner and eqx.tree_equal(other.params, env.params)
+        if known == agent and other.spec == env.spec and bool(same):
+            return program
+    loop = jax.eval_shape(lambda: functional.start(agent, env, jax.random.key(0)))
+    _step_programs[:] = [(agent, env, functional.compile_train(agent, env, loop))]
+    return _step_programs[0][2]
 
 
 def _to_records(intervals: compiled.Interval, count: int) -> list[Record]:

@@ -43,8 +43,9 @@ class Storage(abc.ABC):
         """Whether someone is training this run now."""
 
     @abc.abstractmethod
-    def looked_at(self) -> contextlib.AbstractContextManager[Path]:
-        """A folder of this machine with everything but the checkpoints, for reading."""
+    def looked_at(self, *, beliefs: bool = False) -> contextlib.AbstractContextManager[Path]:
+        """A folder of this machine with everything but the checkpoints, for reading; `beliefs` only
+        if they are asked for."""
 
     @abc.abstractmethod
     def outcome(self, config: Config) -> Record | None:
@@ -75,6 +76,9 @@ def at(out: str | Path) -> Storage:
 class Local(Storage):
     """A folder, perhaps one that several machines share."""
 
+    def __str__(self) -> str:
+        return str(self.path)
+
     def __init__(self, path: Path):
         self.path = path
 
@@ -87,7 +91,7 @@ class Local(Storage):
         return RunFolder(self.path / name).is_held()
 
     @contextlib.contextmanager
-    def looked_at(self) -> Iterator[Path]:
+    def looked_at(self, *, beliefs: bool = False) -> Iterator[Path]:
         if not self.path.is_dir():
             raise SurveyorError(f"There is no folder '{self.path}'.")
         yield self.path

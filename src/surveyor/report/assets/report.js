@@ -47,11 +47,12 @@
 
   function draw(place, title, traces, layout) {
     const ink = colour("--ink"), line = colour("--line");
-    const axis = { gridcolor: line, zerolinecolor: line, linecolor: line, automargin: true };
+    const axis = { gridcolor: line, zerolinecolor: line, linecolor: line, automargin: true, exponentformat: "power" };
+    const size = Math.min(1.6, Math.max(1, window.innerWidth / 1400));   // a projector is looked at from afar
     const base = {
-      title: { text: plain(title), font: { size: 13 }, x: 0.02, xanchor: "left" },
+      title: { text: plain(title), font: { size: 13 * size }, x: 0.02, xanchor: "left", y: 1, yanchor: "top", pad: { t: 6 } },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      font: { color: ink, size: 11 }, margin: { l: 50, r: 14, t: 34, b: 40 }, height: 300,
+      font: { color: ink, size: 11 * size }, margin: { l: 50, r: 14, t: layout.showlegend ? 52 * size : 34 * size, b: 40 }, height: 300,
       hoverlabel: { namelength: -1 }, showlegend: false,
       legend: { orientation: "h", x: 1, xanchor: "right", y: 1.01, yanchor: "bottom" },
     };
@@ -61,6 +62,8 @@
     for (const name of ["xaxis", "yaxis"]) {
       if (typeof full[name].title === "string") full[name].title = { text: plain(full[name].title) };
     }
+    // On paper the width is the page's, which Plotly would not ask for again.
+    if (document.documentElement.dataset.printing) full.width = place.clientWidth;
     Plotly.react(place, traces, full, { responsive: true, displayModeBar: false });
   }
 
@@ -101,7 +104,7 @@
   const COLUMNS = [
     ["name", "run", (r) => r.name], ["state", "state", (r) => r.state], ["env", "environment", (r) => r.env],
     ["label", "agent", (r) => r.label], ["settings", "settings", (r) => r.settings], ["seed", "seed", (r) => r.seed],
-    ["done", "done", (r) => r.done], ["return", "return", (r) => r.return], ["solved_at", "solved at", (r) => r.solved_at],
+    ["done", "done", (r) => r.done], ["return", "latest return", (r) => r.return], ["solved_at", "solved at", (r) => r.solved_at],
     ["seconds", "time", (r) => r.seconds], ["reason", "why it failed", (r) => r.reason],
   ];
   const NUMBERS = new Set(["seed", "done", "return", "solved_at", "seconds"]);
@@ -123,11 +126,11 @@
         if (series.low) traces.push(band(x, unpack(series.low), unpack(series.high), hue));
         traces.push({
           x: x, y: unpack(series.mean), mode: "lines", line: { color: hue, width: 1.8 },
-          name: plain(`${series.label} (${series.seeds})`),
+          name: plain(`${series.label} (${series.seeds} seed${series.seeds === 1 ? "" : "s"})`),
         });
       }
       draw(panel($("curves"), `curve-${i}`), one.env, traces,
-        { showlegend: true, xaxis: { title: one.unit }, yaxis: { title: "return" } });
+        { showlegend: true, xaxis: { title: one.unit }, yaxis: { title: "return in training" } });
     });
     $("scaling-part").hidden = data.scaling.length === 0;
     data.scaling.forEach((one, i) => {
@@ -196,7 +199,8 @@
         cell.className = "name";
         cell.append(el("a", { textContent: run.name, href: `#run=${encodeURIComponent(run.name)}` }));
       } else if (key === "done") {
-        cell.textContent = run.budget ? `${Math.round((100 * run.done) / run.budget)}%` : "";
+        const share = run.state === "done" ? 100 : Math.round((100 * run.done) / run.budget);
+        cell.textContent = run.budget ? `${share}%` : "";
       } else if (key === "seconds") cell.textContent = spent(value);
       else cell.textContent = NUMBERS.has(key) ? short(value, key === "return" ? 4 : 9) : value === null ? "" : value;
       if (NUMBERS.has(key)) cell.className = "number";
@@ -212,7 +216,7 @@
   function show(name, jump) {
     const run = data.runs.find((each) => each.name === name);
     if (!run) return;
-    if (chosen !== name) for (const id of ["belief", "metrics", "moments"]) $(id).replaceChildren();
+    if (chosen !== name) for (const id of ["belief", "belief-pair", "metrics", "moments"]) $(id).replaceChildren();
     chosen = name;
     $("run").hidden = false;
     $("run-name").textContent = run.name;
@@ -221,7 +225,7 @@
     const facts = [run.state, run.env, run.label, run.seed === null ? "" : `seed ${run.seed}`,
       run.budget ? `${run.done.toLocaleString("en")} of ${run.budget.toLocaleString("en")} ${unit}` : "",
       run.solved_at === null ? "" : `solved at episode ${run.solved_at}`,
-      run.return === null ? "" : `latest return ${short(run.return)}`, run.settings];
+      run.return === null ? "" : `latest ${run.unit === "steps" ? "" : "greedy "}return ${short(run.return)}`, run.settings];
     $("run-facts").textContent = facts.filter(Boolean).join(" · ");
     if (run.link !== null) {
       const href = run.link.split("/").map(encodeURIComponent).join("/");
@@ -240,12 +244,12 @@
 
   function metrics(run) {
     const columns = run.metrics, time = columns.step ? "step" : "episode";
-    const names = Object.keys(columns).filter((name) => !["step", "episode", "episodes", "lengths"].includes(name));
+    const names = Object.keys(columns).filter((name) => !["step", "frames", "episode", "episodes", "lengths"].includes(name));
     $("metrics-part").hidden = names.length === 0;
     names.forEach((name, i) => {
       const values = columns[name], known = values.filter((x) => x !== null);
-      const wide = Math.min(...known) > 0 && Math.max(...known) > 1000 * Math.min(...known);
-      draw(panel($("metrics"), `metric-${i}`), name.replace(/_/g, " "), [
+      const wide = Math.min(...known) > 0 && Math.max(...known) > 50 * Math.min(...known);
+      draw(panel($("metrics"), `metric-${i}`, { className: "panel low" }), name.replace(/_/g, " "), [
         { x: columns[time] || values.map((_, k) => k), y: values, mode: "lines", line: { color: COLOURS[0], width: 1.4 },
           connectgaps: true, name: plain(name) },
       ], { xaxis: { title: time }, yaxis: { type: wide ? "log" : "linear" }, height: 240 });
@@ -289,15 +293,30 @@
       else observations(belief, i, run);
       if (map) {
         const look = belief.looks[i];
+        const none = `none of ${look.samples} sampled policies is optimal all along the path (so fewer than one in ${Math.round(look.samples / 3)})`;
+        const some = `a sampled policy is optimal all along the path with probability ${short(look.joint, 3)} (of ${look.samples} samples)`;
         $("belief-path").textContent =
-          `A sampled policy is optimal all along the path with probability ${short(look.joint, 3)} (of ${belief.samples} samples); ` +
-          `with the same means and variances but independent Q values, with ${power(look.log10_factorised)}.`;
+          `At this time ${look.joint > 0 ? some : none}; with the same means and variances but independent Q values, ` +
+          `one would be with probability ${power(look.log10_factorised)}.`;
+        chances(belief, i);
       }
     };
     slider.oninput = update;
     $("move").onchange = update;
     stopBelief = player($("play"), slider, "belief", 700);
     update();
+  }
+
+  // Proposition 1 at a glance: the chance of a wholly optimal sample, joint and factorised, over training.
+  function chances(belief, i) {
+    const at = belief.looks.map((look) => look.at + 1), ink = colour("--faint");
+    const joint = belief.looks.map((look) => (look.joint > 0 ? look.joint : null));
+    const alone = belief.looks.map((look) => look.log10_factorised).map((x) => (x === null ? null : Math.pow(10, Math.max(x, -300))));
+    draw(panel($("belief-pair"), "belief-chance"), "P(a sample is optimal all along the path)", [
+      { x: at, y: joint, name: "joint, as it is", mode: "lines+markers", line: { color: COLOURS[0] } },
+      { x: at, y: alone, name: "if Q values were independent", mode: "lines+markers", line: { color: COLOURS[1] } },
+    ], { showlegend: true, height: 340, xaxis: { title: "episode + 1", type: "log" }, yaxis: { type: "log" },
+      shapes: [{ type: "line", x0: at[i], x1: at[i], yref: "paper", y0: 0, y1: 1, line: { dash: "dot", color: ink } }] });
   }
 
   function range(belief, name, signed) {
@@ -322,6 +341,8 @@
   const SQUARE = { xaxis: { title: "column", constrain: "domain" }, height: 340,
     yaxis: { title: "row", autorange: "reversed", scaleanchor: "x", constrain: "domain" } };
 
+  const signed = () => [[0, "#2166ac"], [0.5, colour("--paper")], [1, "#b2182b"]];   // 0 is the colour of the page
+
   function heat(belief, z, more) {
     return Object.assign({ type: "heatmap", x: belief.lines, y: belief.lines, z: z, hoverongaps: false,
       colorbar: { thickness: 10, len: 0.9 } }, more);
@@ -339,20 +360,34 @@
       colorbar: { thickness: 10, len: 0.9, tickvals: ticks, ticktext: ticks.map((k) => (k ? `1e${k}` : "0")) },
     })], SQUARE);
     const mean = range(belief, "mean", true), std = range(belief, "std");
-    draw(panel(parent, "belief-mean"), `Mean of Q, ${name}`, [heat(belief, at("mean", same), { colorscale: "RdBu", zmin: mean[0], zmax: mean[1] })], SQUARE);
+    draw(panel(parent, "belief-mean"), `Mean of Q, ${name}`, [heat(belief, at("mean", same), { colorscale: signed(), zmin: mean[0], zmax: mean[1] })], SQUARE);
     draw(panel(parent, "belief-std"), `Standard deviation of Q, ${name}`, [heat(belief, at("std", same), { colorscale: "Cividis", zmin: 0, zmax: std[1] })], SQUARE);
     const walks = look.paths.map((path, k) => ({
-      x: path.columns, y: path.rows, mode: "lines", line: { color: COLOURS[k % COLOURS.length], width: 1.6 }, name: `sample ${k + 1}`,
+      // Side by side where they go together.
+      x: path.columns.map((c) => c + (k - 3.5) * 0.06), y: path.rows.map((r) => r - (k - 3.5) * 0.06),
+      mode: "lines+markers", line: { color: COLOURS[k % COLOURS.length], width: 1.6 }, cliponaxis: false,
+      marker: end(path), name: `sample ${k + 1}`,
     }));
-    draw(panel(parent, "belief-policy"), `P(${belief.moves[0]}), and ${walks.length} sampled policies`, [
+    draw(panel(parent, "belief-policy"), `P(${belief.moves[0]}), and ${walks.length} sampled policies${reached(look)}`, [
       heat(belief, square(belief, unpack(look.probability), 1, 0, same), { colorscale: LIKELY, zmin: 0, zmax: 1 }), ...walks], SQUARE);
-    correlations(belief, look, parent);
+    correlations(belief, look);
+  }
+
+  // Only the end of a path is marked, and where that was the reward by a star.
+  function end(path) {
+    const last = path.columns.length - 1, here = (yes) => path.columns.map((_, i) => (i === last ? yes : 0));
+    return { symbol: path.succeeded ? "star" : "x", size: here(path.succeeded ? 12 : 7) };
+  }
+
+  function reached(look) {
+    const count = look.paths.filter((path) => path.succeeded).length;
+    return `, ${count} to the reward (★)`;
   }
 
   function line(belief, i) {
     const look = belief.looks[i], parent = $("belief"), move = Number($("move").value), x = [...unpack(belief.columns)];
     const pick = (name, k) => x.map((_, j) => unpack(look[name])[2 * j + k]);
-    const depth = { xaxis: { title: "depth", range: [0, belief.size] } };
+    const depth = { xaxis: { title: "depth", range: [0, 1.03 * belief.size] } };
     draw(panel(parent, "belief-visits"), "Visits", belief.moves.map((name, k) => ({
       x: x, y: pick("visits", k).map((n) => n + 1), customdata: pick("visits", k), name: name, mode: "lines", line: { color: COLOURS[k], shape: "hvh" },
       hovertemplate: "depth %{x}: %{customdata}<extra></extra>",
@@ -369,22 +404,23 @@
       Object.assign({ yaxis: { range: [0, 1.05 * range(belief, "std")[1]] } }, depth));
     const walks = look.paths.map((path, k) => ({
       x: [0, path.columns.length], y: [k + 1, k + 1], mode: "lines+markers", line: { color: COLOURS[k % COLOURS.length], width: 3 },
-      marker: { size: 7 }, name: `sample ${k + 1}`, hovertemplate: "%{x} steps<extra></extra>",
+      cliponaxis: false, marker: end({ columns: [0, 1], succeeded: path.succeeded }), name: `sample ${k + 1}`, hovertemplate: "%{x} steps<extra></extra>",
     }));
-    draw(panel(parent, "belief-paths"), `How far ${walks.length} sampled policies go`, walks,
+    draw(panel(parent, "belief-paths"), `How far ${walks.length} sampled policies go${reached(look)}`, walks,
       Object.assign({ yaxis: { title: "sample", dtick: 1, range: [0.4, walks.length + 0.6] } }, depth));
     draw(panel(parent, "belief-policy"), `P(${belief.moves[0]})`, [
       { x: x, y: unpack(look.probability), mode: "lines", line: { color: COLOURS[2] } }],
       Object.assign({ yaxis: { range: [0, 1.03] } }, depth));
-    correlations(belief, look, parent);
+    correlations(belief, look);
   }
 
-  function correlations(belief, look, parent) {
+  function correlations(belief, look) {
+    const parent = $("belief-pair");
     const m = look.correlation.shape[0], values = unpack(look.correlation);
     const places = Array.from({ length: m }, (_, k) => k);
     const joint = places.map((r) => places.map((c) => values[r * m + c] / 100));
     const alone = places.map((r) => places.map((c) => (r === c ? 1 : 0)));
-    const more = { type: "heatmap", x: belief.steps, y: belief.steps, colorscale: "RdBu", zmin: -1, zmax: 1, colorbar: { thickness: 10, len: 0.9 } };
+    const more = { type: "heatmap", x: belief.steps, y: belief.steps, colorscale: signed(), zmin: -1, zmax: 1, colorbar: { thickness: 10, len: 0.9 } };
     const layout = { xaxis: { title: "along the optimal path", constrain: "domain" }, height: 340,
       yaxis: { autorange: "reversed", scaleanchor: "x", constrain: "domain" } };
     draw(panel(parent, "belief-joint"), "Correlation of Q along the optimal path", [Object.assign({ z: joint }, more)], layout);
@@ -428,7 +464,7 @@
     const dissent = unpack(found.dissent), slider = $("episode-slider");
     $("episode-intro").textContent = `A greedy episode of ${found.length.toLocaleString("en")} steps` +
       (found.cut ? " (its beginning)" : "") + " with what the run has learnt. Beside each frame: the mean of Q for each action, " +
-      "two standard deviations either side, and the share of posterior samples that would choose it.";
+      "two standard deviations either side, and the share of posterior samples that would choose it; the action that was taken is orange.";
     slider.max = found.frames.length - 1;
     if (Number(slider.value) > Number(slider.max)) slider.value = 0;
     const update = () => {
@@ -437,7 +473,8 @@
       $("episode-at").textContent = `step ${found.steps[i]}`;
       const names = Array.from({ length: n }, (_, a) => `action ${a}`);
       draw($("episode-q"), "Q for each action", [{
-        x: names, y: cut(mean), mode: "markers", marker: { size: 10, color: COLOURS[0] }, text: cut(likely).map((p) => `${Math.round(100 * p)}%`),
+        x: names, y: cut(mean), mode: "markers",
+        marker: { size: 10, color: cut(mean).map((q) => (q === Math.max(...cut(mean)) ? COLOURS[1] : COLOURS[0])) }, text: cut(likely).map((p) => `${Math.round(100 * p)}%`),
         error_y: { type: "data", array: cut(std).map((s) => 2 * s), thickness: 2, width: 8 }, hovertemplate: "%{y:.4g}, chosen by %{text}<extra></extra>",
       }], {
         height: 320, margin: { l: 60, r: 14, t: 60, b: 40 },

@@ -1,0 +1,71 @@
+"""What the runs of a folder came to."""
+
+import dataclasses
+
+import numpy as np
+
+from surveyor.sweeps import pictures, spec, summary
+from surveyor.sweeps.status import Standing
+from surveyor.sweeps.summary import Curve
+
+
+def standings(*entries):
+    """Runs that have ended, without files."""
+    return [
+        Standing(run.config.name, "su", "done", config=run.config)
+        for episodes in entries
+        for run in spec.plan({"seeds": 2, "envs": ["Tree-4"], "agents": [episodes]}, "it")
+    ]
+
+
+def curve(score, budget=100):
+    return Curve(np.array([float(budget)]), np.array([float(score)]), budget)
+
+
+def test_runs_that_differ_under_one_label_are_told_apart():
+    found = standings({"agent": "su", "episodes": 10}, {"agent": "su", "episodes": 20})
+    told, said = summary.told_apart(found)
+    assert said == ["budget = 10"] * 2 + ["budget = 20"] * 2
+    points = {each.name: [(1.0, 0.5)] for each in found}
+    curves = summary.grouped(told, points)
+    assert {label: len(runs) for (label, _), runs in curves.items()} == {
+        "su, budget = 10": 2, "su, budget = 20": 2,
+    }  # fmt: skip
+    other = [dataclasses.replace(each, label=each.name) for each in found]
+    assert summary.told_apart(other)[0] == other
+
+
+def test_interquartile_means_are_over_what_all_have_been_trained_on():
+    found = {
+        ("a", "one"): [curve(1), curve(3)],
+        ("a", "two"): [curve(5)],
+        ("b", "one"): [curve(2), curve(2)],
+    }
+    scores = summary.summarise(found)
+    assert scores.common == ["one"]
+    np.testing.assert_allclose(scores.normalised["a"], [[0, 1]])
+    assert "Interquartile means over: one." in summary.lines(scores)[0]
+    found["a", "one"] = [curve(1)]
+    found["b", "two"] = [curve(7), curve(9)]
+    assert summary.summarise(found).normalised["b"].shape == (2, 2)
+    assert summary.summarise(found).normalised["a"].shape == (2, 1)
+    apart = summary.summarise({("a", "one"): [curve(1)], ("b", "two"): [curve(2)]})
+    assert apart.normalised == {}
+    assert "no environment that all of them" in summary.lines(apart)[0]
+
+
+def test_pictures_of_many_labels_show_the_best(tmp_path):
+    names = [f"su, learning_rate {k} and so on" for k in range(27)]
+    found = {(name, "one"): [curve(k), curve(k + 0.5)] for k, name in enumerate(names)}
+    scores = summary.summarise(found)
+    shown = summary.leading(scores, pictures.SHOWN)
+    assert shown == names[-9:]
+    from matplotlib.image import imread
+
+    for picture in (
+        pictures.curves(found, shown, tmp_path / "curves.png"),
+        pictures.profiles(scores, shown, tmp_path / "profiles.png"),
+    ):
+        assert picture is not None
+        height, width = imread(picture).shape[:2]
+        assert 0.2 < height / width < 2
