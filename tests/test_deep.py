@@ -114,8 +114,9 @@ def test_agents_run_on_networks_as_on_tables(agent, spec):
     assert np.all(np.isfinite(belief.covariance))
     logged = jax.jit(agent.diagnose)(learnt, obs)
     assert "q_mean" in logged
-    if isinstance(agent, sv.SU):
-        assert {"posterior_trace", "posterior_condition", "policy_entropy"} <= set(logged)
+    if isinstance(agent, sv.SU | sv.BDQN | sv.UBE):
+        assert {"posterior_trace", "posterior_condition"} <= set(logged)
+    assert ("policy_entropy" in logged) == isinstance(agent, sv.SU)
 
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: type(agent).__name__)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from surveyor.posterior import DECAYED_FLOOR, Posterior
+from surveyor.posterior import DECAYED_FLOOR, PANEL, ActionPosteriors, Posterior
 
 
 class Reference:
@@ -96,6 +96,43 @@ def test_one_row_or_many_rows_are_the_same_update():
         one = one.update(row, target)
     np.testing.assert_allclose(one.covariance, many.covariance, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(one.mean, many.mean, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("d", "n"), [(8 * PANEL, 1), (7 * PANEL + 5, 9)])
+def test_few_rows_to_many_features(d, n):
+    """Panel by panel, also where the last one is narrower, and with masked rows and decay."""
+    rng, posterior = np.random.default_rng(0), Posterior.prior(d, 2.0, 0.3, 0.99)
+    reference, update = Reference(d, 2.0, 0.3, 0.99), jax.jit(lambda p, *rows: p.update(*rows))
+    for _ in range(12):
+        rows, targets, mask = unit_rows(rng, n, d, 0.5), rng.random(n), rng.random(n) < 0.8
+        posterior = update(posterior, rows, targets.astype(np.float32), mask)
+        reference.update(rows[mask], targets[mask])
+    np.testing.assert_array_equal(posterior.R, np.triu(posterior.R))
+    np.testing.assert_allclose(posterior.covariance, reference.covariance, atol=1e-4)
+    np.testing.assert_allclose(posterior.mean, reference.mean, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [2, 9])  # fewer rows than actions, and more
+def test_each_action_s_posterior_learns_from_its_own_rows(n):
+    rng, actions, d = np.random.default_rng(0), 3, 4
+    posteriors = ActionPosteriors.prior(actions, d, 2.0, 0.3, 0.9)
+    references = [Reference(d, 2.0, 0.3, 0.9) for _ in range(actions)]
+    for _ in range(6):
+        rows, action = unit_rows(rng, n, d, 0.5), rng.integers(0, actions, n)
+        mask = rng.random(n) < 0.7
+        posteriors = posteriors.update(jnp.asarray(rows), jnp.asarray(action), jnp.asarray(mask))
+        for a, reference in enumerate(references):
+            mine = rows[mask & (action == a)]
+            reference.update(mine, np.zeros(len(mine)))
+    phi = jnp.asarray(unit_rows(rng, 5, d, 0.5))
+    for a, reference in enumerate(references):
+        expected = np.sum(phi @ reference.covariance * phi, axis=1)
+        np.testing.assert_allclose(posteriors.variance(phi)[:, a], expected, rtol=1e-4)
+    logged = posteriors.diagnose()
+    trace = sum(np.trace(reference.covariance) for reference in references)
+    worst = max(np.linalg.cond(reference.precision) for reference in references)
+    np.testing.assert_allclose(logged["posterior_trace"], trace, rtol=1e-4)
+    np.testing.assert_allclose(logged["posterior_condition"], worst, rtol=1e-3)
 
 
 def test_masked_rows_count_for_nothing_not_even_decay():

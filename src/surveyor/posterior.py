@@ -26,6 +26,10 @@ included, without end. Past this point their variance stays where it is; long be
 the rounding of R would leak it into the directions that are well known."""
 
 
+PANEL = 32
+"""Columns that are made triangular at a time, where there are few rows to a large R."""
+
+
 class Posterior(eqx.Module):
     """The Gaussian N(μ_w, Σ_w), held as R and z = Rμ_w."""
 
@@ -58,7 +62,7 @@ class Posterior(eqx.Module):
         weight = valid * self._decay(later) / jnp.sqrt(jnp.float32(self.beta))
         rows = jnp.column_stack([features, targets]) * weight[:, None]
         known = jnp.column_stack([self.R, self.z]) * self._decay(jnp.sum(valid))
-        triangle = jnp.linalg.qr(jnp.concatenate([known, rows]), mode="r")[:d]
+        triangle = _triangle(known, rows)
         R = _away_from_singular(triangle[:, :d], FLOOR if self.zeta == 1 else DECAYED_FLOOR)
         return Posterior(R, triangle[:, d], self.beta, self.zeta)
 
@@ -129,6 +133,14 @@ class ActionPosteriors(eqx.Module):
         mask: Bool[Array, " n"],
     ) -> "ActionPosteriors":
         """Condition the covariance of each action's weights on the rows in which it was taken."""
+        if len(action) < len(self.each.R):  # row by row: no action is touched that was not taken
+
+            def one(i, each):
+                old = jax.tree.map(lambda x: x[action[i]], each)
+                new = old.update(features[i], None, mask[i])
+                return jax.tree.map(lambda x, one: x.at[action[i]].set(one), each, new)
+
+            return ActionPosteriors(jax.lax.fori_loop(0, len(action), one, self.each))
         taken = action == jnp.arange(len(self.each.R))[:, None]
         update = jax.vmap(lambda one, taken: one.update(features, None, mask & taken))
         return ActionPosteriors(update(self.each, taken))
@@ -150,6 +162,31 @@ class ActionPosteriors(eqx.Module):
         actions, n = blocks.shape[:2]
         joint = jnp.einsum("aij,ab->iajb", blocks, jnp.eye(actions))
         return joint.reshape(n * actions, n * actions)
+
+    def diagnose(self) -> dict[str, Float[Array, ""]]:
+        """The trace of Σ over the weights of all actions, and the worst condition number."""
+        found = jax.lax.map(lambda one: one.diagnose(), self.each)
+        trace, condition = found["posterior_trace"], found["posterior_condition"]
+        return {"posterior_trace": jnp.sum(trace), "posterior_condition": jnp.max(condition)}
+
+
+def _triangle(known: Float[Array, "d m"], rows: Float[Array, "n m"]) -> Float[Array, "d m"]:
+    """The triangle of a QR of both, where what is known is one already.
+
+    Where it is large and the rows are few, a reflection of a panel of columns touches only the rows
+    of its own that are known: 2nd² operations in place of 4d³/3.
+    """
+    d, n = len(known), len(rows)
+    if d < 4 * (n + PANEL):
+        return jnp.linalg.qr(jnp.concatenate([known, rows]), mode="r")[:d]
+    done = []
+    for k in range(0, d, PANEL):
+        width = min(PANEL, d - k)
+        block = jnp.concatenate([known[k : k + width, k:], rows])
+        block = jnp.linalg.qr(block[:, :width], mode="complete")[0].T @ block
+        done.append(jnp.pad(jnp.triu(block[:width]), ((0, 0), (k, 0))))
+        rows = block[width:, width:]
+    return jnp.concatenate(done)
 
 
 def _away_from_singular(R: Float[Array, "d d"], floor: float) -> Float[Array, "d d"]:

@@ -82,5 +82,9 @@ class BDQN(QLearner):
         mean = features @ self.greedy(state).T
         return QPosterior(mean, state.posteriors.joint_covariance(features))
 
+    def diagnose(self, state, obs):
+        """Q, and the size and condition of the belief."""
+        return {**super().diagnose(state, obs), **state.posteriors.diagnose()}
+
     def _features(self, state, obs) -> Float[Array, "*b h"]:
         return state.network.features(obs)[..., 0, :]

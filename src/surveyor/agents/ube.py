@@ -168,6 +168,10 @@ class UBE(QLearner):
         variance = self.scale**2 * self.uncertainty(state, obs)
         return QPosterior(self._q(state, obs), jnp.diag(variance.reshape(-1)))
 
+    def diagnose(self, state, obs):
+        """Q, and the size and condition of the belief."""
+        return {**super().diagnose(state, obs), **state.posteriors.diagnose()}
+
     def uncertainty(self, state: UBEState, obs: Shaped[Array, "..."]) -> Float[Array, "*b actions"]:
         """u(s, ·)."""
         features = self._features(state, obs) if isinstance(state.u, DeepU) else jnp.zeros(())
