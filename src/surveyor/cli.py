@@ -123,6 +123,8 @@ def resume(argv: list[str]) -> int:
         run = api.resume(
             path,
             agent=options.hyperparameters,
+            tensorboard=options.tensorboard,
+            wandb=options.wandb,
             report=lambda run: reporter.update(0, run.latest, run.result),
         )
         result = {**run.result, "finished": run.finished}

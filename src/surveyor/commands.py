@@ -62,6 +62,10 @@ class Resume:
     run: Positional[Path]
     """The run's folder."""
     hyperparameters: Annotated[Agent, arg(name="agent")]
+    tensorboard: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Write the metrics from here on for TensorBoard as well, into the run folder."""
+    wandb: str | None = None
+    """Send the metrics from here on to this project of Weights & Biases as well."""
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Print the outcome as one JSON object on the last line."""
 

@@ -138,7 +138,7 @@ class DeepSuccessors(eqx.Module):
     trained: Trained
     waves: "Waves | None"
     actions: int = eqx.field(static=True)
-    normalise: bool = eqx.field(static=True)
+    options: SUOptions = eqx.field(static=True)
 
     @classmethod
     def create(
@@ -156,7 +156,7 @@ class DeepSuccessors(eqx.Module):
         torso = Torso.create(spec, options.torso, hidden, torso_key)
         net = SuccessorNet(torso, phi, psi, jnp.zeros(m))
         waves = Waves.create(spec, k, options.random_scale, wave_key) if k else None
-        return cls(Trained.create(net, adam), waves, a, options.normalise)
+        return cls(Trained.create(net, adam), waves, a, options)
 
     @property
     def w(self) -> Float[Array, " m"]:
@@ -209,7 +209,8 @@ class DeepSuccessors(eqx.Module):
         self, net: SuccessorNet, hidden: Float[Array, "h b"]
     ) -> Float[Array, "b actions d"]:
         both = net.psi(hidden).reshape(1 + self.actions, -1, hidden.shape[1])
-        return jnp.moveaxis(both[:1] + both[1:], 2, 0)
+        psi = jnp.moveaxis(both[:1] + both[1:], 2, 0)
+        return jax.nn.relu(psi) if self.options.psi_relu else psi
 
     def _phi(
         self,
@@ -220,8 +221,11 @@ class DeepSuccessors(eqx.Module):
     ) -> Float[Array, "b m"]:
         taken = jax.nn.one_hot(action, self.actions, axis=0)[:, None]
         outputs = net.phi(hidden).reshape(self.actions, -1, len(action))
+        if self.options.normalise and self.options.normalise_together:
+            outputs = unit(jax.nn.relu(outputs).reshape(-1, len(action)).T).T.reshape(outputs.shape)
         phi = jax.nn.relu(jnp.sum(outputs * taken, axis=0)).T
-        phi = unit(phi) if self.normalise else phi
+        if self.options.normalise and not self.options.normalise_together:
+            phi = unit(phi)
         if self.waves is None:
             return phi
         return jnp.concatenate([phi, self.waves(obs, action)], axis=1) * 0.5**0.5

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import surveyor as sv
+from surveyor import agents
 from surveyor.agents.su import one_of
 from surveyor.deep import DeepAdam, Trained
 from surveyor.types import Trail
@@ -39,6 +40,34 @@ def test_su_s_heads_are_those_of_appendix_c():
     np.testing.assert_allclose(state.model.phi(obs, action), phi, rtol=1e-4, atol=1e-5)
     assert sv.SU.atari().hidden == 1024
     assert sv.SU.atari().features == 64
+
+
+def test_the_released_heads_share_a_norm_and_are_never_negative():
+    agent = dataclasses.replace(sv.SU.atari(), hidden=32, features=16)
+    released = dataclasses.replace(agent, psi_relu=True, normalise_together=True)
+    state, obs = begun(agent, SMALL), observations(SMALL, 4)
+    other = begun(released, SMALL)  # from the same key, so with the same weights
+    plain = np.asarray(state.model.psi(obs))
+    assert plain.min() < 0
+    np.testing.assert_allclose(other.model.psi(obs), np.maximum(plain, 0), rtol=1e-5)
+    every = [other.model.phi(obs, jnp.full(4, a)) for a in range(3)]
+    np.testing.assert_allclose(np.sum(np.square(every), axis=(0, 2)), 1.0, rtol=1e-5)
+    for a, phi in enumerate(every):  # each points where it did
+        cosine = np.sum(phi * np.asarray(state.model.phi(obs, jnp.full(4, a))), axis=1)
+        np.testing.assert_allclose(cosine, np.linalg.norm(phi, axis=1), rtol=1e-4)
+
+
+def test_the_paper_s_own_settings_for_atari_have_nothing_of_ours():
+    for name in ("text_atari", "released_atari"):
+        agent = agents.preset("su", "ALE", name)
+        assert not agent.bound_targets
+        assert agent.psi_relu
+        assert (agent.features, agent.hidden, agent.learning_rate) == (64, 1024, 5e-5)
+        small = dataclasses.replace(agent, hidden=16, features=5)
+        state = begun(small)
+        state = dataclasses.replace(state, model=_with_w(state.model, 1e3 * jnp.ones(5)))
+        next_q = jax.jit(small._targets)(state, batch(VECTOR), jax.random.key(0))[1]
+        assert np.max(next_q) > 1  # though no reward has been seen
 
 
 def test_n_step_targets_of_su_by_hand():

@@ -72,8 +72,8 @@ def presets(name: str) -> dict[str, Callable[[], Agent]]:
     ]
     found: dict[str, Callable[[], Agent]] = {key: getattr(kind, key) for key in own}
     if kind is SU:
-        makers = sources.text_tree, sources.text_chain
-        makers += sources.released_tree, sources.released_chain
+        makers = sources.text_tree, sources.text_chain, sources.text_atari
+        makers += sources.released_tree, sources.released_chain, sources.released_atari
         found |= {maker.__name__: maker for maker in makers}
     return found
 

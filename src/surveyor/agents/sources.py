@@ -56,3 +56,32 @@ def released_chain() -> SU:
         successor_trains="all",
         replay_capacity=10_000,
     )
+
+
+def text_atari() -> SU:
+    """Atari as the paper's text has it: equation 4, appendix C.2 and table 4, nothing of ours; γ,
+    the replay and 100,000 random steps, of which it is silent, as in the released code."""
+    return dataclasses.replace(
+        SU.atari(),
+        loss="squared",
+        feature_reduction="sum",
+        successor_trains_phi=True,
+        q_target="policy",
+        psi_relu=True,
+        bound_targets=False,
+    )
+
+
+def released_atari() -> SU:
+    """Atari as the released code runs it: Σ_w = 1e-6 (I + Σφφᵀ)⁻¹, and w drawn anew every 250
+    steps."""
+    return dataclasses.replace(
+        SU.atari(),
+        theta=1e-6,
+        beta=1e-6,
+        zeta=1.0,
+        normalise_together=True,
+        psi_relu=True,
+        redraw_every=250,
+        bound_targets=False,
+    )

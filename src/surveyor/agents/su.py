@@ -179,16 +179,17 @@ class SU(SUOptions):
         Over several steps s' is the last state, and y_SF has the φ of those between as well.
         """
         psi = state.model.next_psi(batch.next_obs)
-        bounded = isinstance(state.model, DeepSuccessors) and self.discount < 1
+        deep = isinstance(state.model, DeepSuccessors)
+        bounded = self.bound_targets and deep and self.discount < 1
         if bounded and self.normalise:
-            # Ours: no discounted sum of features of norm 1 is longer, whatever the network says.
+            # No discounted sum of features of norm 1 is longer, whatever the network says.
             longest = 1 / (1 - self.discount)
             norm = jnp.sqrt(jnp.sum(psi**2, axis=-1, keepdims=True))
             psi = psi * (longest / jnp.maximum(norm, longest))
         q = jnp.sum(psi * self._pad(state.model.next_w), axis=-1)
         pi = self._reference_policy(state, psi, q, key)
         next_q = self._next_q(state, batch, q, pi)
-        if bounded:  # ours as well: and none of rewards exceeds this
+        if bounded:  # and none of rewards exceeds this
             low, high = state.rewards / (1 - self.discount)
             next_q = jnp.clip(next_q, low, high)
         ahead = alive(batch, self.discount)

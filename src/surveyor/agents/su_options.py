@@ -40,6 +40,12 @@ class SUOptions(Learner):
     """Layers of the φ network: one (paper) or two (released code)."""
     normalise: bool = True
     """Whether ‖φ‖ is made 1 (paper) or left as it comes (released code)."""
+    normalise_together: bool = False
+    """On networks: whether the features of all actions of a state have norm 1 together (released
+    Atari code), in place of those of each action (paper)."""
+    psi_relu: bool = False
+    """On networks: whether ψ goes through a ReLU (paper's text and released Atari code), or is the
+    sum ψ̄ + ψ̃ as it comes (the paper's appendix C.2)."""
     psi_init: float = 1.0
     """What ψ starts at: 1 in the released code; the paper is silent."""
     loss: Penalty = "smooth_l1"
@@ -64,6 +70,9 @@ class SUOptions(Learner):
     q_target: Literal["policy", "max", "double"] = "max"
     """Next action in the Q target: a' ~ π (paper), the best one under ŵ (released code), or the
     best one by the network that learns, valued by its target network (double Q learning)."""
+    bound_targets: bool = True
+    """Ours, on networks: whether the target of ψ is kept no longer than any discounted sum of
+    features of norm 1, and that of Q within what the rewards so far can add up to."""
     between: Literal["all", "one"] = "all"
     """Over several steps (`n_step`): whether the target of ψ has φ of all the steps between, or of
     one of them, drawn at random, that stands for all (ours). Its mean is the same, and of a large

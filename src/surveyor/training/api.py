@@ -11,9 +11,10 @@ from typing import Any
 from surveyor import agents, envs
 from surveyor.agents.base import Agent
 from surveyor.errors import SurveyorError
-from surveyor.training import problems
+from surveyor.training import loggers, problems
 from surveyor.training.config import Config
 from surveyor.training.folder import Record, RunFolder
+from surveyor.training.loggers import Sinks
 from surveyor.training.recorder import Recorder
 from surveyor.training.run import Run
 from surveyor.training.steps import Rhythm
@@ -65,6 +66,8 @@ def train(
     protocol: str | None = None,
     out: str | Path | None = None,
     beliefs: bool = False,
+    tensorboard: bool = False,
+    wandb: str | None = None,
     report: Report | None = None,
 ) -> Run:
     """Train an agent and return the run.
@@ -84,6 +87,8 @@ def train(
       that was begun there is continued.
     - `beliefs`: whether to write down there, now and then, what the agent believes: `surveyor
       report` shows it.
+    - `tensorboard`: whether to write the metrics for TensorBoard there as well.
+    - `wandb`: a project of Weights & Biases to send the metrics to.
     - `report`: called with the run after every chunk.
 
     Ctrl-C stops after the current chunk, with everything saved; the run is then not `finished`.
@@ -97,10 +102,13 @@ def train(
         stop_when_solved=stop_when_solved,
         protocol=protocol,
     )
+    if tensorboard and out is None:
+        raise SurveyorError("TensorBoard's file goes into the run folder: give `out`.")
+    sinks = loggers.check(tensorboard=tensorboard, wandb=wandb)
     run = begin(config, None if out is None else Path(out))
     if beliefs and run.folder is not None:
         run.folder.keep_beliefs()
-    return finish(run, report)
+    return finish(run, report, sinks=sinks)
 
 
 def begin(config: Config, out: Path | None) -> Run:
@@ -133,13 +141,17 @@ def resume(
     *,
     agent: Agent | None = None,
     env: Any = None,
+    tensorboard: bool = False,
+    wandb: str | None = None,
     report: Report | None = None,
 ) -> Run:
     """Go on with the run in this folder, to the same end as if it had never stopped.
 
     A run keeps its hyperparameters: giving an agent with others is an error. `env` is the
-    environment, where it was given as an object and cannot be made from its name.
+    environment, where it was given as an object and cannot be made from its name; `tensorboard` and
+    `wandb` are as in `train`.
     """
+    sinks = loggers.check(tensorboard=tensorboard, wandb=wandb)
     run = Run.open(path, env)
     if agent is not None and agent != run.agent:
         now, asked = dataclasses.asdict(run.agent), dataclasses.asdict(agent)
@@ -152,7 +164,7 @@ def resume(
             f"'{path}' was started with other hyperparameters, and a run keeps those: "
             f"{', '.join(other)}; start a new run for others."
         )
-    return finish(run, report)
+    return finish(run, report, sinks=sinks)
 
 
 def load(path: str | Path, env: Any = None) -> Run:
@@ -160,14 +172,21 @@ def load(path: str | Path, env: Any = None) -> Run:
     return Run.open(path, env)
 
 
-def finish(run: Run, report: Report | None, stop: Callable[[], bool] | None = None) -> Run:
+def finish(
+    run: Run,
+    report: Report | None,
+    stop: Callable[[], bool] | None = None,
+    sinks: Sinks | None = None,
+) -> Run:
     """Train to the end, or until Ctrl-C or `stop`; either way everything is saved."""
     look = None
     with _interrupts() as interrupted, contextlib.ExitStack() as ends:
+        log = ends.enter_context(loggers.opened(run, sinks))
         if run.folder is not None and run.folder.keeps_beliefs and not run.finished:
             look = Recorder(run, run.folder)
             ends.callback(look.close)
         for _ in run.advance(look) if stop is None or not stop() else ():
+            log(run)
             if look is not None:
                 look()
             if report is not None:

@@ -1,6 +1,7 @@
 """A film of one greedy episode."""
 
 import contextlib
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ LARGER = 32
 SMALL = 36
 """One with fewer rows is small."""
 LONGEST = 10_000
+"""Pictures in a film at the most: eleven minutes."""
 
 
 def write(run: Run, path: str | Path, seed: int = 0) -> Path:
@@ -29,35 +31,44 @@ def write(run: Run, path: str | Path, seed: int = 0) -> Path:
     if path.suffix not in (".mp4", ".gif"):
         raise SurveyorError(f"A film is .mp4 or .gif, not '{path.suffix or path.name}'.")
     try:
-        import imageio.v3 as imageio
+        import imageio.v2 as imageio
     except ImportError:
         raise missing("imageio", "video", "A film") from None
-    frames = _frames(run, seed)
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".gif":
-        imageio.imwrite(path, frames, duration=1000 / SECOND, loop=0)
-    else:
-        try:
-            imageio.imwrite(path, frames, fps=SECOND, codec="libx264", macro_block_size=2)
-        except (ImportError, ValueError, OSError) as error:
-            if "ffmpeg" not in str(error).lower() and not isinstance(error, ImportError):
-                raise
-            raise missing("imageio-ffmpeg", "video", "A film in .mp4") from None
+    kind = {"duration": 1000 / SECOND, "loop": 0}
+    if path.suffix == ".mp4":
+        kind = {"fps": SECOND, "codec": "libx264", "macro_block_size": 2}
+    half = path.with_name(f".half-{path.name}")  # so that a film is whole or not there
+    try:
+        with warnings.catch_warnings(), imageio.get_writer(half, **kind) as film:
+            # ffmpeg is started by a fork that runs nothing else, which harms no thread of JAX's.
+            warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+            watch(run, seed, _filming(film))
+        half.replace(path)
+    except (ImportError, ValueError, OSError) as error:
+        if "ffmpeg" not in str(error).lower() and not isinstance(error, ImportError):
+            raise
+        raise missing("imageio-ffmpeg", "video", "A film in .mp4") from None
+    finally:
+        half.unlink(missing_ok=True)
     return path
 
 
-def _frames(run: Run, seed: int) -> np.ndarray:
-    seen: list[np.ndarray] = []
+def _filming(film: Any) -> Callable[[np.ndarray, Callable[[], np.ndarray]], None]:
+    """Write every picture as it comes: an episode of Atari is a gigabyte of them."""
+    count = 0
 
     def see(obs: np.ndarray, picture: Callable[[], np.ndarray]) -> None:
-        if len(seen) == LONGEST:
+        nonlocal count
+        if count == LONGEST:
             raise EnoughError
-        seen.append(picture())
+        count += 1
+        frame = picture()
+        if len(frame) < SMALL:
+            frame = np.kron(frame, np.ones((LARGER, LARGER, 1), np.uint8))
+        film.append_data(frame)
 
-    watch(run, seed, see)
-    if seen[0].shape[0] < SMALL:
-        seen = [np.kron(frame, np.ones((LARGER, LARGER, 1), np.uint8)) for frame in seen]
-    return np.stack(seen)
+    return see
 
 
 class EnoughError(Exception):

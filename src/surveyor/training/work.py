@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 
 from surveyor.errors import HeldError, SurveyorError
-from surveyor.training import api, loggers, storage
+from surveyor.training import api, storage
 from surveyor.training.config import Config
 from surveyor.training.examine import Examiner, Exams
 from surveyor.training.folder import Record, RunFolder
@@ -54,15 +54,13 @@ def carry_out(
             folder.keep_beliefs()
         examine = Examiner(run, wishes.tests)
         examine()  # it may have been killed before its last test
-        with loggers.opened(run, wishes.sinks) as log:
 
-            def report(run):
-                log(run)
-                examine()
-                claim.publish()
-                progress(run.latest, run.result)
+        def report(run):
+            examine()
+            claim.publish()
+            progress(run.latest, run.result)
 
-            api.finish(run, report, stop)
+        api.finish(run, report, stop, wishes.sinks)
         return {**run.result, "finished": run.finished, "path": claim.place}
 
 
