@@ -14,7 +14,6 @@ from tyro.conf import arg
 from surveyor import agents, envs, plots
 from surveyor.agents.base import Agent
 from surveyor.commands import Evaluate, List, Resume, Train
-from surveyor.envs.atari import FRAMES
 from surveyor.envs.functional import MINATAR
 from surveyor.errors import SurveyorError, unknown
 from surveyor.experiments.command import paper
@@ -22,10 +21,9 @@ from surveyor.options import parse
 from surveyor.report.command import report, watch
 from surveyor.sweeps.command import plot, show_status, sweep
 from surveyor.training import api, film, loggers, parallel, problems
-from surveyor.training.config import Config
 from surveyor.training.evaluate import evaluate as evaluate_run
 from surveyor.training.folder import Record, RunFolder
-from surveyor.training.progress import Reporter, summary
+from surveyor.training.progress import Reporter, spent, summary
 from surveyor.training.run import Run
 from surveyor.training.work import Wishes
 
@@ -80,14 +78,14 @@ def train(argv: list[str]) -> int:
         plots.require_matplotlib()
     if options.seeds < 1:
         raise SurveyorError(f"seeds must be at least 1, not {options.seeds}.")
-    steps = _steps(options, family)
     configs = [
         api.configure(
             options.hyperparameters,
             options.env,
             seed=seed,
             episodes=options.episodes,
-            steps=steps,
+            steps=options.steps,
+            frames=options.frames,
             stop_when_solved=not options.keep_going,
             protocol=options.protocol,
         )
@@ -95,7 +93,7 @@ def train(argv: list[str]) -> int:
     ]
     sinks = loggers.check(tensorboard=options.tensorboard, wandb=options.wandb)
     names = [f"{config.env} seed {config.seed}" for config in configs]
-    with Reporter(names, configs[0].budget, unit=_unit(configs[0])) as reporter:
+    with Reporter.of(names, configs[0]) as reporter:
         wishes = Wishes(again=True, sinks=sinks, beliefs=not options.no_beliefs)
         results = parallel.train_all(configs, options.out, reporter, wishes)
     begun = [result for result in results if result and "failure" not in result]
@@ -119,7 +117,7 @@ def resume(argv: list[str]) -> int:
     options = _parse("resume", Resume, argv, agent)
     config = RunFolder.open(path).config()
     name = f"{config.env} seed {config.seed}"
-    with Reporter([name], config.budget, unit=_unit(config)) as reporter:
+    with Reporter.of([name], config) as reporter:
         run = api.resume(
             path,
             agent=options.hyperparameters,
@@ -146,7 +144,7 @@ def evaluate(argv: list[str]) -> int:
         print(json.dumps({"path": str(options.run), **said}))
         return 0
     done = run.runner.result(run.loop)
-    trained = f"{done['steps']} steps" if "steps" in done else f"{done['episodes']} episodes"
+    trained = spent(done)
     known = ""
     if outcome.optimal is not None:
         best = f"the optimal return is {outcome.optimal_return:.4g}"
@@ -210,17 +208,6 @@ def _parse(command, kind, argv, agent=None):
     return parse(kind, argv, f"surveyor {command}")
 
 
-def _steps(options: Train, family: str) -> int | None:
-    """The budget in steps, from steps or frames."""
-    if options.frames is None:
-        return options.steps
-    if family != "ALE" or options.steps is not None:
-        raise SurveyorError("Frames are for Atari games, in place of steps.")
-    if options.frames < 1:
-        raise SurveyorError(f"frames must be at least 1, not {options.frames}.")
-    return max(1, options.frames // FRAMES)
-
-
 def _environment(argv: list[str], name: str, chosen: str | None) -> str:
     """The environment among the words. Options are checked together with defaults, of which those
     of one family or another will do."""
@@ -231,10 +218,6 @@ def _environment(argv: list[str], name: str, chosen: str | None) -> str:
         except SurveyorError as error:
             refused.append(error)
     raise refused[0]
-
-
-def _unit(config: Config) -> str:
-    return "episode " if config.steps is None else "step "
 
 
 def _option(argv: list[str], name: str, default: str) -> str:

@@ -26,7 +26,7 @@ from typing import Any
 
 from surveyor import agents
 from surveyor.agents.base import Agent
-from surveyor.envs.atari import FRAMES, PROTOCOLS
+from surveyor.envs.atari import PROTOCOLS
 from surveyor.errors import SurveyorError, unknown
 from surveyor.training import api, problems
 from surveyor.training.config import Config
@@ -149,10 +149,8 @@ def _config(entry: dict[str, Any], agent: Agent, env: str, seed: int, name: str)
     family = problems.family(env)
     by_steps, atari = family in problems.STEPS, family == "ALE"
     episodes, steps, frames = (_whole(entry, key, name) for key in BUDGETS)
-    if atari and frames is not None:
-        if steps is not None:
-            raise SurveyorError(f"{name}: {env} has both steps and frames; a step is four frames.")
-        steps = max(1, frames // FRAMES)
+    if atari and frames is not None and steps is not None:
+        raise SurveyorError(f"{name}: {env} has both steps and frames; a step is four frames.")
     protocol = entry.get("protocol") if atari else None
     if protocol is not None and protocol not in PROTOCOLS:
         raise unknown("protocol", str(protocol), PROTOCOLS)
@@ -163,6 +161,7 @@ def _config(entry: dict[str, Any], agent: Agent, env: str, seed: int, name: str)
         # A budget of the other kind is for other environments of the same sweep.
         episodes=None if by_steps else episodes,
         steps=steps if by_steps else None,
+        frames=frames if atari else None,
         stop_when_solved=not entry.get("keep_going", False),
         protocol=protocol,
     )

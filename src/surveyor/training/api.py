@@ -10,6 +10,7 @@ from typing import Any
 
 from surveyor import agents, envs
 from surveyor.agents.base import Agent
+from surveyor.envs.atari import FRAMES
 from surveyor.errors import SurveyorError
 from surveyor.training import loggers, problems
 from surveyor.training.config import Config
@@ -29,6 +30,7 @@ def configure(
     seed: int = 0,
     episodes: int | None = None,
     steps: int | None = None,
+    frames: int | None = None,
     stop_when_solved: bool = True,
     protocol: str | None = None,
 ) -> Config:
@@ -42,6 +44,8 @@ def configure(
         name = problems.check(name)
     if protocol is not None and family != "ALE":
         raise SurveyorError(f"A protocol is for Atari games, and {name} is none.")
+    if frames is not None:
+        steps = _steps_of(frames, steps, family)
     if family in problems.STEPS:
         if episodes is not None:
             raise SurveyorError(f"{name} is learnt by steps: give steps, not episodes.")
@@ -55,6 +59,14 @@ def configure(
     return Config(name, chosen, seed, episodes, stop_when_solved, source=source)
 
 
+def _steps_of(frames: int, steps: int | None, family: str) -> int:
+    if family != "ALE" or steps is not None:
+        raise SurveyorError("Frames are for Atari games, in place of steps.")
+    if frames < 1:
+        raise SurveyorError(f"frames must be at least 1, not {frames}.")
+    return max(1, frames // FRAMES)
+
+
 def train(
     agent: Agent | str,
     env: Any,
@@ -62,6 +74,7 @@ def train(
     seed: int = 0,
     episodes: int | None = None,
     steps: int | None = None,
+    frames: int | None = None,
     stop_when_solved: bool = True,
     protocol: str | None = None,
     out: str | Path | None = None,
@@ -82,6 +95,7 @@ def train(
     - `seed`: decides the environment's action mapping and every random draw of the training.
     - `episodes`: the budget on the paper's problems; the environment's own if None.
     - `steps`: the budget on all others.
+    - `frames`: the same on Atari, where a step is four frames.
     - `protocol`: of Atari games, `"paper"` or `"machado"`.
     - `out`: a folder to put the run's folder in; None keeps it in memory (see `Run.save`). A run
       that was begun there is continued.
@@ -99,6 +113,7 @@ def train(
         seed=seed,
         episodes=episodes,
         steps=steps,
+        frames=frames,
         stop_when_solved=stop_when_solved,
         protocol=protocol,
     )

@@ -44,6 +44,11 @@ class Config:
         """Episodes or steps to train for."""
         return (self.episodes if self.steps is None else self.steps) or 0
 
+    @property
+    def by_frames(self) -> bool:
+        """Whether people count its frames: those of an Atari game, by its name."""
+        return self.source is None and self.env.startswith("ALE/")
+
     def seed_checked(self) -> int:
         """The seed, if it is one that every generator involved accepts."""
         if not 0 <= self.seed < 2**32:

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from surveyor.envs.atari import FRAMES
 from surveyor.training.config import Config
 from surveyor.training.folder import Record
 
@@ -66,6 +67,13 @@ class Reporter:
         )
         self._tasks: dict[str, TaskID] = {}
 
+    @classmethod
+    def of(cls, names: list[str], config: Config) -> "Reporter":
+        """For runs with the budget of this one, in what people count on its environment."""
+        if config.by_frames:
+            return cls(names, FRAMES * config.budget, unit="frame ")
+        return cls(names, config.budget, unit="episode " if config.steps is None else "step ")
+
     def __enter__(self) -> "Reporter":
         self._progress.start()
         for name in self._names:
@@ -78,7 +86,7 @@ class Reporter:
 
     def update(self, number: int, record: Record, now: Record) -> None:
         """A chunk of a run has ended."""
-        self.show(self._names[number], done(now), describe(record, now))
+        self.show(self._names[number], now.get("frames", done(now)), describe(record, now))
 
     def show(self, name: str, done: int, status: str) -> None:
         """So much of the total is done."""
@@ -185,6 +193,14 @@ def done(now: Record) -> int:
     return now["steps"] if "steps" in now else now["episodes"]
 
 
+def spent(now: Record) -> str:
+    """The same in words, on Atari in frames."""
+    for unit in ("frames", "steps"):
+        if unit in now:
+            return f"{now[unit]} {unit}"
+    return f"{now['episodes']} episodes"
+
+
 def clock(seconds: float | None) -> str:
     """As hours, minutes and seconds."""
     if seconds is None:
@@ -199,7 +215,7 @@ def summary(result: Record) -> str:
     episodes, seconds = result["episodes"], result["seconds"]
     if "steps" in result:
         mean = f"mean return {result['return']:.4g} lately" if "return" in result else "none ended"
-        return f"{result['steps']} steps, {episodes} episodes, {mean} ({seconds:.1f} s of training)"
+        return f"{spent(result)}, {episodes} episodes, {mean} ({seconds:.1f} s of training)"
     if result["solved_at"] is not None:
         return (
             f"solved at episode {result['solved_at']} (first success at {result['first_success']},"

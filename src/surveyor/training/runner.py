@@ -194,8 +194,10 @@ class StepRunner(Runner):
         return min(self.rounds_per_record, math.ceil(left / Rhythm.of(self.config.agent).steps))
 
     def result(self, loop: PyTree) -> Record:
+        step = int(loop.learning.step)
         return {
-            "steps": int(loop.learning.step),
+            "steps": step,
+            **self._frames(step),
             "episodes": int(loop.learning.episodes.ended),
             "gradient_steps": int(loop.learning.gradient_steps),
         }
@@ -209,11 +211,14 @@ class StepRunner(Runner):
         step = int(loop.learning.step)
         return {
             "step": step,
-            **({"frames": FRAMES * step} if self.config.env.startswith("ALE/") else {}),
+            **self._frames(step),
             "episodes": int(loop.learning.episodes.ended),
             **numbers,
             "steps_per_second": round(steps / max(seconds, 1e-9), 1),
         }
+
+    def _frames(self, step: int) -> Record:
+        return {"frames": FRAMES * step} if self.config.by_frames else {}
 
 
 class FunctionalRunner(StepRunner):
