@@ -136,9 +136,9 @@ def evaluate(argv: list[str]) -> int:
     run = Run.open(options.run, replay=False)
     atari = problems.family(run.config.env) == "ALE"
     episodes = options.episodes or (100 if atari else 10)
-    outcome = evaluate_run(run, episodes if options.episodes is None else options.episodes)
-    if options.video is not None:
+    if options.video is not None:  # first: where it cannot be drawn, that is soon known
         print(f"The film is {film.write(run, options.video)}", file=sys.stderr)
+    outcome = evaluate_run(run, episodes if options.episodes is None else options.episodes)
     if options.json:
         said = {"mean_return": outcome.mean_return, **dataclasses.asdict(outcome)}
         print(json.dumps({"path": str(options.run), **said}))

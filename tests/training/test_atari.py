@@ -74,6 +74,7 @@ def test_stopped_and_resumed_ends_in_the_same_bits(tmp_path, capsys):
             break
     stopped.checkpoint()
     path = stopped.folder.path
+    assert whole.result["frames"] == 4 * whole.result["steps"]
     # Only the part of the replay that is filled is written.
     assert (path / "checkpoint" / "state.npz").stat().st_size < 7056 * 240 + 6_000_000
     resumed = sv.resume(path)

@@ -220,6 +220,16 @@ def test_budgets_and_rhythms_that_will_not_do():
         sv.train("su", "CartPole-v1", steps=10, protocol="paper")
 
 
+def test_a_gymnasium_environment_may_be_called_as_ours_are():
+    gymnasium.register("Chain-v7", Scripted, disable_env_checker=True)
+    try:
+        assert sv.train(QUICK, "Chain-v7", steps=50).config.steps == 50
+        with pytest.raises(SurveyorError, match="size in 'Chain-v8' must be a whole number"):
+            sv.train(QUICK, "Chain-v8", steps=50)
+    finally:
+        del gymnasium.registry["Chain-v7"]
+
+
 def test_numbered_states_and_prioritised_n_step_learning_run_in_the_host_runner():
     agent = dataclasses.replace(QUICK, n_step=3, priority=0.6)
     run = sv.train(agent, "FrozenLake-v1", steps=120)

@@ -98,8 +98,8 @@ class SU(SUOptions):
     @classmethod
     def minatar(cls) -> "SU":
         """For MinAtar: as for Atari, with the network of Young and Tian (2019). What is ours, by
-        the search in docs/deep.md: how the Q loss is scaled, double targets, and twice DQN's learning
-        rate; and an update for every four steps, where theirs has one for each."""
+        the search in docs/deep.md: how the Q loss is scaled, double targets, and twice DQN's
+        learning rate; and an update for every four steps, where theirs has one for each."""
         ours = {"q_per_w": True, "q_target": "double", "learning_rate": 5e-4}
         return cls(**{**MINATAR, **DEEP, **ours})
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import gymnasium
-from gymnasium.envs.registration import EnvSpec
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 from gymnasium.vector import VectorEnv
 
 from surveyor import envs
@@ -32,6 +32,8 @@ def family(name: str) -> str:
     if before in ("MinAtar", "ALE") and "/" in name:
         return before
     tabular = name.partition("-")[0]
+    if name in gymnasium.registry:  # somebody's own Tree-v0, say
+        return "Gymnasium"
     if tabular in envs.FAMILIES or ("-" in name and envs.resembles(name)):
         return tabular
     return "Gymnasium"
@@ -169,10 +171,10 @@ def _same_env(name: str, env: gymnasium.Env, count: int) -> HostEnvs:
 
 def _made(spec: Any) -> gymnasium.Env:
     """With pictures where it can draw them, for a film."""
-    try:
-        return gymnasium.make(spec, render_mode="rgb_array")
-    except (TypeError, ValueError, gymnasium.error.Error):
+    creator = spec.entry_point if callable(spec.entry_point) else load_env_creator(spec.entry_point)
+    if "rgb_array" not in getattr(creator, "metadata", {}).get("render_modes", ()):
         return gymnasium.make(spec)
+    return gymnasium.make(spec, render_mode="rgb_array")
 
 
 def _gymnasium(name: str, make: Callable[[], Any], count: int) -> HostEnvs:
