@@ -18,11 +18,13 @@ from tests.sweeps.common import metrics, processes, wait_for
 SPEC = """
 seeds = 4
 envs = ["Chain-8"]
-episodes = 40000
+episodes = 20000
 keep_going = true
 [[agents]]
-agent = "uniform"
+agent = "su"
+set = { features = 8, novelty = 4, batch_size = 16, recent = 4, best = 4, gradient_steps = 2 }
 """
+"""Twenty seconds of gradient steps for each run, which are to end in the same bits."""
 
 
 @pytest.fixture

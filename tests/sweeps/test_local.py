@@ -195,6 +195,16 @@ def test_a_folder_that_vanishes_for_a_while_costs_nothing(tmp_path, write):
     assert len(list(out.glob("*/result.json"))) == 2
 
 
+def test_a_sweep_writes_down_beliefs_where_it_is_told_to(tmp_path, write):
+    path, out = write(SPEC.replace("40000", "20").replace("seeds = 2", "seeds = 1")), tmp_path
+    assert main(["sweep", path, "--out", str(out / "without")]) == 0
+    assert main(["sweep", path, "--out", str(out / "with"), "--beliefs"]) == 0
+    (run,), (other,) = out.glob("with/Chain*"), out.glob("without/Chain*")
+    assert RunFolder(run).belief_times() == [0, 10, 20]
+    assert RunFolder(other).belief_times() == []
+    assert metrics(out / "with") == metrics(out / "without")
+
+
 def test_a_dry_run_lists_the_runs_and_trains_nothing(tmp_path, write, capsys):
     assert main(["sweep", write(SPEC), "--out", str(tmp_path / "out"), "--dry-run"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -35,6 +35,8 @@ class Sweep(Engine):
     out: str = "runs"
     """Where the run folders go: a folder (with ray, one that all nodes share), or with ray any
     fsspec URL, such as s3://bucket/folder."""
+    beliefs: Flag = False
+    """Write down now and then what each agent believes, which `surveyor report RUN` shows."""
     dry_run: Flag = False
     """List the runs with an estimate of time, memory and disk, and train nothing."""
 
@@ -65,7 +67,7 @@ def sweep(argv: list[str]) -> int:
     if options.dry_run:
         print("\n".join(_forecast(planned)))
         return 0
-    results = train(planned, options.out, options)
+    results = train(planned, options.out, options, Wishes(beliefs=options.beliefs))
     failed = [result for result in results if result and "failure" in result]
     ended = sum(bool(result and result["finished"]) for result in results)
     print(f"{ended} of {len(planned)} runs are done: surveyor status {options.out} says more.")
