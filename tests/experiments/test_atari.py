@@ -88,7 +88,7 @@ def test_the_table_is_filled_from_one_s_own_runs(tmp_path, capsys):
         )
     expected = {"best": [9.0, 6.0], "last": [5.0, 6.0], "mean": [5.0, 4.0]}
     for score, values in expected.items():
-        assert atari.collect(str(tmp_path), score)["su"].scores == {"boxing": values}
+        assert atari.collect(str(tmp_path), score)[0]["su"].scores == {"boxing": values}
     out = tmp_path / "out"
     assert main(["paper", "table1", "--runs", str(tmp_path), "--out", str(out)]) == 0
     text = capsys.readouterr().out
@@ -102,7 +102,7 @@ def test_the_table_is_filled_from_one_s_own_runs(tmp_path, capsys):
     config = api.configure("su", "ALE/Boxing", seed=2, steps=50)
     folder = RunFolder.create(tmp_path / config.name, config)
     folder.write_tests([{"number": 1, "of": 1, "at": 50, "mean_return": 99.0, "returns": [99.0]}])
-    found = atari.collect(str(tmp_path), "best")
+    found, _ = atari.collect(str(tmp_path), "best")
     assert found["su"].scores == {"boxing": [9.0, 6.0]}
     assert len(found) == 2
     # A game of which fewer seeds are done.
@@ -113,7 +113,25 @@ def test_the_table_is_filled_from_one_s_own_runs(tmp_path, capsys):
     assert main(["paper", "fig4", "--runs", str(tmp_path), "--out", str(out)]) == 0
     assert "DQN + ε-greedy, published" in capsys.readouterr().out
     assert main(["paper", "table1", "--runs", str(out), "--out", str(out)]) == 2
-    assert "no tested Atari runs" in capsys.readouterr().err
+    assert "no Atari runs with a score" in capsys.readouterr().err
+    # A run that cannot be read does not hide the others.
+    (tmp_path / config.name / "config.json").write_text("{")
+    assert main(["paper", "table1", "--runs", str(tmp_path), "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert f"{config.name} is left out" in said.err
+    assert "| Successor Uncertainties | 1 | 2 |" in said.out
+
+
+def test_runs_of_a_sweep_count_by_their_returns_in_training(tmp_path, capsys):
+    for seed, late in ((0, 12.0), (1, 14.0)):
+        config = api.configure("su", "ALE/Boxing", seed=seed, steps=100)
+        folder = RunFolder.create(tmp_path / config.name, config)
+        folder.append([{"step": 50, "return": 1.0}, {"step": 100, "return": late}])
+        folder.finish({"steps": 100})
+    columns, which = atari.collect(str(tmp_path), "best")
+    assert (columns["su"].scores, which) == ({"boxing": [12.0, 14.0]}, "training")
+    assert main(["paper", "table1", "--runs", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
+    assert "mean return in the last tenth of training" in capsys.readouterr().out
 
 
 def test_a_game_that_the_paper_does_not_have_is_refused():

@@ -56,6 +56,7 @@ def test_a_picture_is_a_png_of_its_pixels():
         ("result.json", "result.json is damaged"),
         ("beliefs/0000000030.npz", "at 30 cannot be read"),
         ("config.json", "Without its configuration what the agent"),
+        ("failure.json", "failure.json is damaged"),
     ],
 )
 def test_of_a_damaged_run_what_is_there_is_shown_and_what_is_missing_is_said(copy, name, sentence):
@@ -68,6 +69,22 @@ def test_of_a_damaged_run_what_is_there_is_shown_and_what_is_missing_is_said(cop
     if name == "beliefs/0000000030.npz":
         assert [look["at"] for look in run["beliefs"]["looks"]] == [0, 10, 20, 40, 60]
     page.as_json({"run": run})
+
+
+@pytest.mark.parametrize("name", ["config.json", "result.json", "failure.json"])
+@pytest.mark.parametrize("content", [None, "[" * 100_000, "[1, 2]", '{"env": null, "seed": 0}'])
+def test_whatever_a_file_is_the_other_runs_are_shown(tree, copy, tmp_path, name, content):
+    """A folder in its place, or what is no configuration, no result and no reason."""
+    shutil.copytree(tree.folder.path, tmp_path / "whole")
+    (copy / name).unlink(missing_ok=True)
+    (copy / name).mkdir() if content is None else (copy / name).write_text(content)
+    runs = {run["name"]: run for run in collect.collect(tmp_path)["runs"]}
+    assert runs["whole"]["missing"] == []
+    bad = runs["copy"]
+    assert name in " ".join([*bad["missing"], bad["reason"] or ""]) or content == (
+        '{"env": null, "seed": 0}'  # which is a result, if an odd one
+    )
+    page.as_json(bad)
 
 
 def test_a_folder_that_lacks_its_configuration_is_among_the_runs(copy, tmp_path):

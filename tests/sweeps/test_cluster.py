@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,14 @@ def test_an_address_that_does_not_answer_is_said_so(tmp_path, capsys):
     words = ["--engine", "ray", "--address", "127.0.0.1:1", "--out", str(tmp_path / "out")]
     assert main(["sweep", str(tmp_path / "it.toml"), *words]) == 2
     assert "There is no Ray cluster at '127.0.0.1:1'" in capsys.readouterr().err
+
+
+def test_what_listens_there_but_is_no_ray_is_said_so(monkeypatch):
+    monkeypatch.setattr(cluster, "ANSWER_SECONDS", 8.0)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(sv.SurveyorError, match=f"no Ray cluster at '{address}': what listens"):
+            next(cluster._connected(cluster._ray(), address).gen)
 
 
 def test_ray_that_is_not_installed_is_said_so(monkeypatch):

@@ -44,6 +44,29 @@ def test_a_run_in_remote_storage_is_the_same_run(tmp_path):
     assert there.outcome(CONFIG) == {key: second[key] for key in second if key != "finished"}
 
 
+def test_beliefs_are_copied_out_too(tmp_path):
+    url = f"file://{tmp_path}/there"
+    work.carry_out(CONFIG, storage.at(url), ignore, wishes=work.Wishes(beliefs=True))
+    times = RunFolder(tmp_path / "there" / CONFIG.name).belief_times()
+    assert (times[0], times[-1]) == (0, 200)
+    with storage.at(url).looked_at(beliefs=True) as folder:
+        assert RunFolder(folder / CONFIG.name).belief_times() == times
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "{", '{"until": "x", "owner": 1}'])
+def test_a_lease_that_is_none_holds_nobody_off(tmp_path, content):
+    (tmp_path / CONFIG.name).mkdir()
+    (tmp_path / CONFIG.name / "lease.json").write_text(content)
+    where = storage.at(f"file://{tmp_path}")
+    assert not where.is_held(CONFIG.name)
+    assert work.carry_out(CONFIG, where, ignore)["finished"]
+
+
+def test_memory_is_no_storage():
+    with pytest.raises(sv.SurveyorError, match="every process has a memory of its own"):
+        storage.at("memory://x")
+
+
 def test_a_stopped_run_goes_on_elsewhere_from_what_was_copied_out(tmp_path):
     url = f"file://{tmp_path}/there"
     stopped = work.carry_out(CONFIG, storage.at(url), ignore, stop=lambda: True)

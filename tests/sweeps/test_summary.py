@@ -54,6 +54,28 @@ def test_interquartile_means_are_over_what_all_have_been_trained_on():
     assert "no environment that all of them" in summary.lines(apart)[0]
 
 
+def test_on_trees_and_chains_the_best_return_is_1():
+    solved, other = [curve(1), curve(1)], [curve(0.25), curve(0.75)]
+    scores = summary.summarise({("a", "Tree-5"): solved, ("a", "Chain-4"): other})
+    np.testing.assert_allclose(scores.normalised["a"], [[1, 1], [0.25 / 0.99, 0.75 / 0.99]])
+    equal = summary.summarise({("a", "one"): [curve(3)], ("b", "one"): [curve(3)]})
+    assert [float(equal.normalised[label][0, 0]) for label in "ab"] == [1, 1]
+    assert "1.00 |" in summary.lines(equal)[-1]  # and no interval, of one seed
+
+
+def test_a_curve_goes_as_far_as_its_longest_run_that_has_ended():
+    early = Curve(np.array([10.0, 20.0]), np.array([1.0, 1.0]), 100)
+    late = Curve(np.arange(10.0, 101.0, 10.0), np.linspace(0, 1, 10), 100)
+    begun = Curve(np.array([10.0]), np.array([7.0]), 100, ended=False)
+    times, values = pictures.common([early, begun, late], points=10)
+    assert values.shape == (2, 10)
+    assert times[-1] == 100
+    np.testing.assert_allclose(values[:, -1], [1.0, late.returns[-2:].mean()])
+    times, values = pictures.common([begun])
+    assert times[-1] == 10
+    np.testing.assert_allclose(values, 7)
+
+
 def test_pictures_of_many_labels_show_the_best(tmp_path):
     names = [f"su, learning_rate {k} and so on" for k in range(27)]
     found = {(name, "one"): [curve(k), curve(k + 0.5)] for k, name in enumerate(names)}

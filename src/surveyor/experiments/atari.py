@@ -12,7 +12,7 @@ from surveyor.envs import atari
 from surveyor.errors import SurveyorError, unknown
 from surveyor.experiments.atari_table import PUBLISHED, Column, show_fig4, show_table1
 from surveyor.experiments.studies import StoppedError, table, write
-from surveyor.sweeps import spec
+from surveyor.sweeps import spec, status, summary
 from surveyor.sweeps.command import train
 from surveyor.sweeps.engine import Engine
 from surveyor.sweeps.spec import Planned
@@ -78,7 +78,7 @@ def run(experiment: Experiment, out: Path, runs: str, engine: Engine, human: ata
 
 def show(runs: str, out: Path, human: atari.Table, score: Score = "best") -> None:
     """The tables from runs that have been tested, finished or not."""
-    columns = {kind: collect(runs, kind) for kind in SCORES}
+    columns = {kind: collect(runs, kind)[0] for kind in SCORES}
     rows = []
     for name, column in columns[score].items():
         for game in sorted(column.scores):
@@ -99,30 +99,35 @@ def show(runs: str, out: Path, human: atari.Table, score: Score = "best") -> Non
         show_fig4(out, human, columns[score], score)
 
 
-def collect(runs: str, score: Score) -> dict[str, Column]:
-    """One column for each agent, from the tests of the runs in a folder.
+def collect(runs: str, score: Score) -> tuple[dict[str, Column], Score | Literal["training"]]:
+    """One column for each agent, from the tests of the runs in a folder; where none was tested, as
+    after `surveyor sweep`, from the returns in the last tenth of training.
 
     Runs with other settings or budgets are columns of their own; the agent's plain name goes to
-    those with the most frames.
+    those with the most frames. The second result says which it is.
     """
     found: dict[tuple[str, str], dict[str, list[float]]] = {}
     frames: dict[tuple[str, str], int] = {}
     unfinished = 0
-    with storage.at(runs).looked_at() as folder:
-        for path in sorted(folder.glob("ALE-*/tests.json")):
-            tests = [number(record.get("mean_return")) for record in RunFolder(path.parent).tests()]
-            known = [value for value in tests if value is not None]
-            config = RunFolder(path.parent).config()
+    where = storage.at(runs)
+    with where.looked_at() as folder:
+        tested = [path.parent for path in sorted(folder.glob("ALE-*/tests.json"))]
+        every = tested or [path.parent for path in sorted(folder.glob("ALE-*/metrics.jsonl"))]
+        for path in every:
+            standing = status.stand(folder, path.name, None, where)
+            if (config := standing.config) is None:
+                print(f"{path.name} is left out: {standing.reason}", file=sys.stderr)
+                continue
+            known = _tests(path) if tested else _late(standing, path)
             game = spelt(problems.game(config.env))
             if known and game is not None:
                 kind = agents.name_of(config.agent), _settings(config)
                 frames[kind] = config.budget * atari.FRAMES
                 found.setdefault(kind, {}).setdefault(game, []).append(pick(known, score))
-                unfinished += not (path.parent / "result.json").exists()
+                unfinished += standing.state != "done"
     if not found:
         raise SurveyorError(
-            f"There are no tested Atari runs in '{runs}'; `surveyor paper atari --runs {runs}` "
-            "tests those that are there, and trains what is missing."
+            f"There are no Atari runs with a score in '{runs}'; `surveyor paper atari` makes some."
         )
     if unfinished:
         print(f"{unfinished} of these runs have not ended yet.", file=sys.stderr)
@@ -133,7 +138,18 @@ def collect(runs: str, score: Score) -> dict[str, Column]:
         if name in columns:
             name, label = f"{name} {settings}", f"{label}, {frames[kind]:,} frames ({settings})"
         columns[name] = Column(label, found[kind])
-    return columns
+    return columns, score if tested else "training"
+
+
+def _tests(path: Path) -> list[float]:
+    tests = [number(record.get("mean_return")) for record in RunFolder(path).tests()]
+    return [value for value in tests if value is not None]
+
+
+def _late(standing: status.Standing, path: Path) -> list[float]:
+    """The mean return in the last tenth of training."""
+    curves = summary.grouped([standing], {standing.name: summary.points_of(path)})
+    return [curve.score for every in curves.values() for curve in every]
 
 
 def _settings(config: Config) -> str:

@@ -154,6 +154,8 @@ CHOSEN = {
     "is reported is the one that chooses.",
     "last": "Of each of your runs its last test.",
     "mean": "Of each of your runs the mean of its tests.",
+    "training": "None of your runs was tested by greedy episodes: of each its mean return in the "
+    "last tenth of training.",
 }
 """Which of a run's tests counts."""
 

@@ -175,16 +175,16 @@ def _table1(argv: list[str]) -> None:
     from surveyor.experiments import atari, atari_table
 
     options = _parse("table1", AtariTable, argv)
-    own = None if options.runs is None else atari.collect(options.runs, options.score)
-    atari_table.show_table1(options.out, options.human, own, options.score)
+    own, score = atari.collect(options.runs, options.score) if options.runs else (None, "best")
+    atari_table.show_table1(options.out, options.human, own, score)
 
 
 def _fig4(argv: list[str]) -> None:
     from surveyor.experiments import atari, atari_table
 
     options = _parse("fig4", AtariTable, argv)
-    own = None if options.runs is None else atari.collect(options.runs, options.score)
-    atari_table.show_fig4(options.out, options.human, own, options.score)
+    own, score = atari.collect(options.runs, options.score) if options.runs else (None, "best")
+    atari_table.show_fig4(options.out, options.human, own, score)
 
 
 def _atari(argv: list[str]) -> None:

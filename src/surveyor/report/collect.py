@@ -102,7 +102,7 @@ def _run(folder: Path, standing: Standing) -> tuple[Page, list[tuple[float, floa
     bad = lines - len(records) - (standing.state == "running")  # the last may be half-written
     if bad > 0:
         missing.append(f"Of {lines} lines of metrics.jsonl {bad} are damaged and left out.")
-    if (path / "result.json").exists() and _written(path / "result.json") is None:
+    if (path / "result.json").exists() and not isinstance(_written(path / "result.json"), dict):
         missing.append("result.json is damaged.")
     points = [found for record in records if (found := summary.point(record)) is not None]
     run = {
@@ -131,7 +131,7 @@ def _written(path: Path) -> Any:
     """The configuration as it was written, with the versions of then."""
     try:
         return json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 
@@ -164,9 +164,8 @@ def _curves(found: Curves, standings: list[Standing]) -> list[Page]:
     units = {each.config.env: each.config.steps for each in standings if each.config is not None}
     panels: dict[str, list[Page]] = {}
     for (label, env), runs in found.items():
-        ended = [run for run in runs if run.ended]  # or one that failed would cut the others short
-        records = max(len(run.times) for run in ended or runs)
-        times, values = common(ended or runs, max(2, min(CURVE_POINTS, records)))
+        records = max(len(run.times) for run in runs)
+        times, values = common(runs, max(2, min(CURVE_POINTS, records)))
         if not len(times):
             continue
         series = {"label": label, "seeds": len(values), "x": packed(times)}

@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 import uuid
@@ -23,6 +24,7 @@ import jax
 
 from surveyor.errors import HeldError, SurveyorError, missing
 from surveyor.training import storage, work
+from surveyor.training.api import listening
 from surveyor.training.config import Config
 from surveyor.training.folder import Record, RunFolder
 from surveyor.training.parallel import AGAIN_SECONDS, RETRIES, Watcher
@@ -82,13 +84,18 @@ def train_all(
             ).remote(content, str(out), wishes)
 
         try:
-            return _gather(ray, submit, configs, out, watcher)
+            with listening(_interrupt):
+                return _gather(ray, submit, configs, out, watcher)
         except KeyboardInterrupt:
             print(
                 "Stopped; runs go back to their last checkpoints. Give the same command to go on.",
                 file=sys.stderr,
             )
             raise
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    raise KeyboardInterrupt
 
 
 def _gather(
@@ -197,7 +204,7 @@ def _run(content: str, out: str, wishes: Wishes) -> Record:
 
 @contextlib.contextmanager
 def _connected(ray: Any, address: str | None) -> Iterator[None]:
-    options = {"logging_level": "ERROR"}
+    options: dict[str, Any] = {"logging_level": "ERROR"}
     ours = ray.is_initialized()
     if not ours:
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -206,11 +213,13 @@ def _connected(ray: Any, address: str | None) -> Iterator[None]:
             if address is None:
                 # A token of its own, or Ray would leave one in the home folder.
                 os.environ.setdefault("RAY_AUTH_TOKEN", uuid.uuid4().hex)
-                ray.init(address="local", include_dashboard=False, log_to_driver=False, **options)
+                cores = len(os.sched_getaffinity(0))
+                options |= {"include_dashboard": False, "num_cpus": cores}
+                ray.init(address="local", log_to_driver=False, **options)
             else:
                 _reach(address)
                 ray.init(address=address, log_to_driver=False, **options)
-        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        except Exception as error:  # Ray has no kind of its own for a node that is slow to start
             said = str(error).strip().splitlines()[0] if str(error).strip() else "no answer"
             raise SurveyorError(
                 f"There is no Ray cluster at '{address or 'this machine'}': {said}"
@@ -233,10 +242,20 @@ def _warn(ray: Any, needs: list[Needs]) -> None:
 
 
 def _reach(address: str) -> None:
-    """An error at once where nothing listens; Ray itself would wait for minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if host and port.isdigit():
-        socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
+    """An error soon where nothing listens, or something else does; Ray itself would wait for
+    minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        return
+    socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
+    probe = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    nothing = subprocess.DEVNULL
+    try:
+        answer = subprocess.run(probe, timeout=ANSWER_SECONDS, stdout=nothing, stderr=nothing)
+    except subprocess.TimeoutExpired:
+        raise ConnectionError("what listens there gives no answer of Ray's") from None
+    if answer.returncode != 0:
+        raise ConnectionError("what listens there gives no answer of Ray's")
 
 
 def _ray() -> Any:

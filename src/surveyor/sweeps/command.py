@@ -138,7 +138,8 @@ def plot(argv: list[str]) -> int:
     try:
         scores = summary.summarise(found)
     except SurveyorError:  # nothing has ended: there are curves all the same
-        pictures.curves(found, every[: pictures.SHOWN], out / "curves.png")
+        drawn = pictures.curves(found, every[: pictures.SHOWN], out / "curves.png")
+        print(f"Written: {drawn}", file=sys.stderr)
         raise
     shown = summary.leading(scores, pictures.SHOWN)
     written = [pictures.curves(found, shown, out / "curves.png")]
@@ -166,5 +167,6 @@ def _forecast(planned: list[Planned]) -> list[str]:
             f"{run.config.name:{width}}  about {clock(found.seconds)}, {needs}  {run.label}"
         )
     total, disk = sum(found.seconds for found in every), sum(found.disk for found in every)
-    said = f"{len(planned)} runs, about {clock(total)} of one core, {in_bytes(disk)} of disk."
+    runs = "1 run" if len(planned) == 1 else f"{len(planned)} runs"
+    said = f"{runs}, about {clock(total)} of one core, {in_bytes(disk)} of disk."
     return [*lines, said]

@@ -55,15 +55,19 @@ def curves(found: Curves, labels: list[str], path: Path) -> Path:
 
 
 def common(runs: list[Curve], points: int = 200) -> tuple[np.ndarray, np.ndarray]:
-    """The curves of several seeds at the same times, each point a mean of what lies around it, as
-    far as all of them have come."""
-    end = min(float(run.times[-1]) for run in runs)
+    """The curves of several seeds at the same times, each point a mean of what lies around it.
+
+    One that has ended before the others, because its problem was solved, stays where it was. Those
+    that have not ended are left out as long as there are others, or they would cut these short."""
+    ended = [run for run in runs if run.ended]
+    runs = ended or runs
+    end = (max if ended else min)(float(run.times[-1]) for run in runs)
     times = np.linspace(end / points, end, points)
     half = max(SMOOTHING * end / 2, end / points)
     values = np.full((len(runs), points), np.nan)
     for row, run in zip(values, runs, strict=True):
         for i, time in enumerate(times):
-            near = np.abs(run.times - time) <= half
+            near = np.abs(run.times - min(time, run.times[-1])) <= half
             if near.any():
                 row[i] = run.returns[near].mean()
     known = ~np.any(np.isnan(values), axis=0)
@@ -83,14 +87,16 @@ def profiles(summary: Summary, labels: list[str], path: Path) -> Path | None:
     figure = Figure(figsize=size, layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[3, 2])
     everything = np.concatenate([scores.ravel() for scores in chosen.values()])
-    levels = np.linspace(min(0.0, everything.min()), everything.max(), 200)
+    levels = np.linspace(min(0.0, everything.min()), max(1.0, 1.05 * everything.max()), 200)
     for number, (label, scores) in enumerate(chosen.items()):
         colour = plots.COLOURS[number % len(plots.COLOURS)]
         left.plot(levels, statistics.profile(scores, levels), color=colour, label=label)
-        low, high = statistics.profile_interval(scores, levels)
-        left.fill_between(levels, low, high, color=colour, alpha=0.15, lw=0)
         value, (low, high) = summary.iqm(label)
-        right.barh(label, high - low, left=low, height=0.6, color=colour, alpha=0.4)
+        several = scores.shape[1] > 1  # of one seed there is no interval
+        right.barh(label, several * (high - low), left=low, height=0.6, color=colour, alpha=0.4)
+        if several:
+            low, high = statistics.profile_interval(scores, levels)
+            left.fill_between(levels, low, high, color=colour, alpha=0.15, lw=0)
         right.plot([value, value], [number - 0.3, number + 0.3], color=colour, lw=2)
     left.set_xlabel("normalised score τ")
     left.set_ylabel("share of runs above τ")

@@ -47,10 +47,10 @@ class Planned:
 def read(path: Path) -> list[Planned]:
     """The runs that a file asks for, in its order."""
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        content = tomllib.loads(path.read_text("utf-8-sig"))
     except OSError as error:
         raise SurveyorError(f"'{path}' cannot be read: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SurveyorError(f"'{path}' is not TOML: {error}.") from None
     return plan(content, str(path))
 
@@ -112,7 +112,7 @@ def _checked(entry: Any, name: str) -> dict[str, Any]:
         raise SurveyorError(f'{name}: each of [[agents]] needs an agent, such as agent = "su".')
     _only(entry, (*COMMON, *OWN), name)
     for key in ("agent", "label", "preset"):
-        if key in entry and not isinstance(entry[key], str):
+        if key in entry and (not isinstance(entry[key], str) or not entry[key].strip()):
             raise SurveyorError(f"{name}: {key} takes a text, not {entry[key]!r}.")
     agents.named(entry["agent"])
     return entry
@@ -140,9 +140,13 @@ def _runs(entry: dict[str, Any], name: str) -> Iterator[Planned]:
         label = str(entry.get("label", entry["agent"]))
         label = ", ".join([label, *(f"{key} {value}" for key, value in apart.items())])
         for env in environments:
-            agent = _agent(entry, env, point, name)
-            for seed in seeds:
-                yield Planned(_config(entry, agent, env, seed, name), label)
+            try:
+                agent = _agent(entry, env, point, name)
+                configs = [_config(entry, agent, env, seed, name) for seed in seeds]
+            except SurveyorError as error:  # of what is wrong anywhere, the file is to be named
+                said = str(error)
+                raise SurveyorError(said if said.startswith(name) else f"{name}: {said}") from None
+            yield from (Planned(config, label) for config in configs)
 
 
 def _config(entry: dict[str, Any], agent: Agent, env: str, seed: int, name: str) -> Config:
@@ -152,7 +156,7 @@ def _config(entry: dict[str, Any], agent: Agent, env: str, seed: int, name: str)
     if atari and frames is not None and steps is not None:
         raise SurveyorError(f"{name}: {env} has both steps and frames; a step is four frames.")
     protocol = entry.get("protocol") if atari else None
-    if protocol is not None and protocol not in PROTOCOLS:
+    if protocol is not None and (not isinstance(protocol, str) or protocol not in PROTOCOLS):
         raise unknown("protocol", str(protocol), PROTOCOLS)
     return api.configure(
         agent,
@@ -192,7 +196,10 @@ def _agent(entry: dict[str, Any], env: str, point: dict[str, Any], name: str) ->
         fits = isinstance(value, int | float) if kind is float else isinstance(value, kind)
         if fields[key] is not None and (not fits or isinstance(value, bool) != (kind is bool)):
             raise SurveyorError(f"{name}: {key} takes {kind.__name__}, not {value!r}.")
-        changes[key] = float(value) if kind is float else value
+        try:
+            changes[key] = float(value) if kind is float else value
+        except OverflowError:
+            raise SurveyorError(f"{name}: {key} is too large.") from None
     return dataclasses.replace(base, **changes)
 
 

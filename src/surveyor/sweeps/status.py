@@ -62,13 +62,20 @@ def _plan(folder: Path) -> dict[str, str]:
         try:
             runs = json.loads(path.read_text("utf-8"))["runs"]
             found |= {str(name): str(label) for name, label in runs.items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
             continue
-    return found
+    return {name: label for name, label in found.items() if Path(name).name == name}
 
 
 def stand(folder: Path, name: str, label: str | None, where: Storage) -> Standing:
-    """How one of them stands."""
+    """How one of them stands; one that cannot be read does not hide the others."""
+    try:
+        return _stand(folder, name, label, where)
+    except OSError as error:
+        return Standing(name, label or "?", "failed", reason=f"It cannot be read: {error}.")
+
+
+def _stand(folder: Path, name: str, label: str | None, where: Storage) -> Standing:
     run = RunFolder(folder / name)
     reason = run.failure()
     try:
@@ -88,7 +95,7 @@ def stand(folder: Path, name: str, label: str | None, where: Storage) -> Standin
     result = run.result()
     try:
         metrics = run.metrics()
-    except OSError:  # one run that cannot be read does not hide the others
+    except OSError:
         metrics = []
     returns = [value for record in metrics if (value := _return(record)) is not None]
     latest = returns[-1] if returns else None

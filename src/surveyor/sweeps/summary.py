@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from surveyor import envs as known_envs
 from surveyor import statistics
 from surveyor.envs.atari import reference
 from surveyor.errors import SurveyorError
@@ -130,8 +131,8 @@ class Summary:
 
 
 def summarise(found: Curves) -> Summary:
-    """Normalise by human scores on Atari; else from the uniform agent to DQN where both are there,
-    else from the worst run to the best."""
+    """Normalise by human scores on Atari and by the best return there is on trees and chains; else
+    from the uniform agent to DQN where both are there, else from the worst run to the best."""
     envs = list(dict.fromkeys(env for _, env in found))
     labels = list(dict.fromkeys(label for label, _ in found))
     scores = {
@@ -145,7 +146,7 @@ def summarise(found: Curves) -> Summary:
     envs = [env for env in envs if any(env in by_env for by_env in scores.values())]
     scores = {label: by_env for label, by_env in scores.items() if by_env}
     if not scores:
-        raise SurveyorError("None of the runs has ended yet; there is nothing to score.")
+        raise SurveyorError("None of the runs has ended, so there is nothing to score.")
     ends, scale = _ends(scores, envs)
     common = [env for env in envs if all(env in by_env for by_env in scores.values())]
     normalised = {}
@@ -176,6 +177,9 @@ def _ends(
     human = {env: (pair[0], pair[1] - pair[0]) for env, pair in known.items() if pair is not None}
     if len(human) == len(envs):
         return human, "0 is the random policy and 1 a human, as in the paper"
+    if all(problems.family(env) in known_envs.FAMILIES for env in envs):
+        best = {env: (0.0, known_envs.named(env).optimal_return) for env in envs}
+        return best, "1 is the best return that there is"
     pair = all(env in scores.get(label, {}) for env in envs for label in ("uniform", "dqn"))
     ends = {}
     for env in envs:
@@ -184,7 +188,7 @@ def _ends(
         if pair:
             low = float(np.mean(scores["uniform"][env]))
             high = float(np.mean(scores["dqn"][env]))
-        ends[env] = (low, high - low if abs(high - low) > 1e-12 else 1.0)
+        ends[env] = (low, high - low) if abs(high - low) > 1e-12 else (low - 1.0, 1.0)  # all are 1
     if pair:
         return ends, "0 is the uniform policy and 1 the mean of DQN"
     return ends, "0 is the worst run and 1 the best, for each environment by itself"
@@ -199,7 +203,8 @@ def lines(summary: Summary) -> list[str]:
             row.append(_cell(np.array(by_env[env])) if env in by_env else "")
         if label in summary.normalised:
             value, (low, high) = summary.iqm(label)
-            row.append(f"{value:.2f} ({low:.2f} to {high:.2f})")
+            several = summary.normalised[label].shape[1] > 1
+            row.append(f"{value:.2f}" + (f" ({low:.2f} to {high:.2f})" if several else ""))
         else:
             row.append("")
         rows.append(row)

@@ -148,7 +148,8 @@ def outcome(config: Config, out: Path, *, any_version: bool = False) -> Record |
     """The result of a run of this configuration that has ended in `out`, if there is one; by
     default only of one that was made with the versions that are installed now."""
     folder = RunFolder(out / config.name)
-    return folder.result() if any_version or folder.made_by_this_version() else None
+    known = folder.has_config() if any_version else folder.made_by_this_version()
+    return folder.result() if known else None
 
 
 def resume(

@@ -73,9 +73,13 @@ class Config:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Config":
         """Read back what `to_json` wrote."""
+        if not isinstance(content["env"], str) or type(content["seed"]) is not int:
+            raise ValueError("env or seed are not what they should be")
         agent = agents.make(content["agent"], content["hyperparameters"])
         names = ("episodes", "stop_when_solved", "steps", "protocol")
         rest = {name: content[name] for name in names if name in content}
+        if not isinstance(rest.get("steps", rest.get("episodes")), int):
+            raise ValueError("it has no budget")
         return cls(content["env"], agent, content["seed"], **rest)
 
     def _deciding(self) -> dict[str, Any]:

@@ -27,6 +27,9 @@ from surveyor.errors import HeldError, SurveyorError
 from surveyor.training import checkpoint
 from surveyor.training.config import Config, versions
 
+DAMAGED = FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError, RecursionError
+"""What reading JSON raises where there is none; not where storage is out of reach for a while."""
+
 Record = dict[str, Any]
 Arrays = dict[str, np.ndarray]
 
@@ -91,10 +94,14 @@ class RunFolder:
         """What the run was asked to do."""
         try:
             return Config.from_json(json.loads(self._config.read_text("utf-8")))
-        except (ValueError, KeyError, TypeError, AttributeError, FileNotFoundError) as error:
+        except (*DAMAGED, KeyError, TypeError, AttributeError) as error:
             raise SurveyorError(
                 f"'{self._config}' is not the configuration of a surveyor run ({error})."
             ) from None
+
+    def has_config(self) -> bool:
+        """Whether there is one, of whatever version."""
+        return _read(self._config) is not None
 
     def made_by_this_version(self) -> bool:
         """Whether it was written with the versions that are installed now."""
@@ -117,7 +124,7 @@ class RunFolder:
         for line in lines:
             try:
                 record = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 record = None
             if isinstance(record, dict):
                 records.append(record)
@@ -232,7 +239,10 @@ class RunFolder:
 
     def failure(self) -> str | None:
         """Why it could not go on, if so."""
-        return (_read(self._failure) or {}).get("reason")
+        if not self._failure.exists():
+            return None
+        reason = (_read(self._failure) or {}).get("reason")
+        return reason if isinstance(reason, str) else "failure.json is damaged."
 
     def tests(self) -> list[Record]:
         """What greedy episodes during training came to."""
@@ -282,7 +292,7 @@ def _read(path: Path) -> Record | None:
     """A JSON file's content; None where it is missing or damaged."""
     try:
         content = json.loads(path.read_text("utf-8"))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+    except DAMAGED:
         return None
     return content if isinstance(content, dict) else None
 

@@ -55,7 +55,7 @@ def check(name: str) -> str:
     elif kind == "Gymnasium":
         _gymnasium_spec(name)
     else:
-        envs.named(name)
+        return envs.named(name).name
     return name
 
 

@@ -51,6 +51,10 @@ class Remote(Storage):
             self._files, self._root = fsspec.core.url_to_fs(url)
         except (ValueError, ImportError, OSError) as error:
             raise SurveyorError(f"'{url}' is no storage that can be used here: {error}.") from None
+        if url.startswith("memory:"):
+            raise SurveyorError(
+                f"'{url}' is no storage for runs: every process has a memory of its own."
+            )
         self.url, self.patience = url.rstrip("/"), patience
         self._owner = uuid.uuid4().hex
 
@@ -212,9 +216,11 @@ class Remote(Storage):
         self._files.invalidate_cache()
         try:
             with self._files.open(f"{self._root}/{name}/lease.json", "rb") as file:
-                return json.loads(file.read())
-        except (FileNotFoundError, json.JSONDecodeError):
+                lease = json.loads(file.read())
+        except (FileNotFoundError, ValueError, RecursionError):
             return None
+        whole = isinstance(lease, dict) and isinstance(lease.get("until"), int | float)
+        return lease if whole and "owner" in lease else None
 
 
 def _tidy() -> None:
@@ -259,6 +265,11 @@ class _Copies:
             else:
                 self._storage.upload(self._folder / file, f"{self._name}/{file}")
             self._copied[file] = stamp
+        for path in sorted((self._folder / "beliefs").glob("*.npz")):
+            file = f"beliefs/{path.name}"
+            if (stamp := self._stamp(file)) != self._copied.get(file):
+                self._storage.upload(path, f"{self._name}/{file}")
+                self._copied[file] = stamp
 
     def _stamp(self, file: str) -> int | None:
         path = self._folder / file
