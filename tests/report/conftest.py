@@ -23,7 +23,7 @@ def tree(tmp_path_factory):
 @pytest.fixture(scope="session")
 def game(tmp_path_factory):
     """A run whose observations are images."""
-    agent = dataclasses.replace(sv.SU.minatar(), hidden=8, features=4, warmup=64, envs=4)
+    agent = dataclasses.replace(sv.SU.minatar(), hidden=8, features=4, warmup=64, envs=4, beta=10.0)
     out = tmp_path_factory.mktemp("game")
     return sv.train(agent, "MinAtar/Breakout", steps=800, out=out, beliefs=True)
 

@@ -61,6 +61,24 @@ def test_sampled_policies_are_independent_and_chances_of_many_samples(tmp_path):
         assert samples in (None, int(look["joint_samples"]))
 
 
+def test_every_look_of_every_agent_is_of_numbers_and_agrees_with_the_library(tmp_path):
+    for agent in ("su", "ube", "bdqn", "bootdqn", "dqn"):
+        run = train(tmp_path, agent, "Chain-5", episodes=20, beliefs=True)
+        for at in run.folder.belief_times():
+            for name, found in run.folder.belief(at).items():
+                assert np.all(np.isfinite(found.astype(float))), (agent, name, at)
+        last, env = run.folder.belief(20), sv.envs.make("Chain-5")[0]
+        states = jnp.asarray(env.layout(beliefs.SIDE).states, jnp.int32)
+        belief, good = run.q_posterior(states), np.asarray(env.good(env.params(0), states))
+        both = np.stack([good, 1 - good], axis=1)
+        mean = np.take_along_axis(np.asarray(belief.mean), both, axis=1)
+        std = np.sqrt(np.diagonal(np.asarray(belief.covariance))).reshape(-1, 2)
+        np.testing.assert_allclose(last["mean"], mean, atol=1e-5, err_msg=agent)
+        np.testing.assert_allclose(
+            last["std"], np.take_along_axis(std, both, axis=1), atol=1e-4, err_msg=agent
+        )
+
+
 def test_looking_changes_nothing_and_a_stopped_run_looks_the_same(tmp_path):
     plain = train(tmp_path / "plain")
     whole = train(tmp_path / "whole", beliefs=True)

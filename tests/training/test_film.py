@@ -22,7 +22,7 @@ def game():
 @pytest.mark.parametrize("suffix", [".mp4", ".gif"])
 def test_a_film_shows_every_observation_of_an_episode(game, tmp_path, suffix):
     seen = []
-    film.watch(game, 0, lambda obs, picture: seen.append(picture()))
+    film.watch(game, 0, lambda obs, picture, action: seen.append(picture()))
     path = film.write(game, tmp_path / "films" / f"breakout{suffix}")
     with warnings.catch_warnings():  # imageio's reader forks too, and leaves a pipe open
         warnings.simplefilter("ignore")

@@ -103,10 +103,17 @@ class Agent(eqx.Module):
         Estimated from 1000 samples, for an agent that has nothing exact to say.
         """
         key = jax.random.key(0) if key is None else key
-        draw = jax.vmap(lambda k: self.q(state, self.sample(state, k), obs))
-        samples = draw(jax.random.split(key, 1000))
-        flat = samples.reshape(len(samples), -1)
-        return QPosterior(jnp.mean(samples, axis=0), jnp.atleast_2d(jnp.cov(flat, rowvar=False)))
+        indices, count = self.several(state, key, 1000)
+        samples = jax.vmap(lambda index: self.q(state, index, obs), axis_size=count)(indices)
+        flat = samples.reshape(count, -1)
+        covariance = jnp.cov(flat, rowvar=False, bias=True)
+        return QPosterior(jnp.mean(samples, axis=0), jnp.atleast_2d(covariance))
+
+    def several(self, state: State, key: Key[Array, ""], count: int) -> tuple[PyTree, int]:
+        """So many indices along the first axis, or fewer if those are all that there are; and how
+        many."""
+        draw = lambda key: self.sample(state, key)  # noqa: E731
+        return jax.lax.map(draw, jax.random.split(key, count)), count
 
     def diagnose(self, state: State, obs: Shaped[Array, "..."]) -> Metrics:
         """What to log of the state now and then, given some observations from the replay."""

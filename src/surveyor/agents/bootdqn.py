@@ -116,6 +116,12 @@ class BootDQN(QLearner):
         """One head."""
         return jax.random.randint(key, (1,), 0, self.ensemble)
 
+    def several(self, state: BootDQNState, key, count):
+        """Every head, where that many are asked for: then nothing is left to chance."""
+        if self.ensemble > count:
+            return super().several(state, key, count)
+        return jnp.arange(self.ensemble)[:, None], self.ensemble
+
     def greedy(self, state: BootDQNState) -> Int[Array, " heads"]:
         """All heads, whose mean is the best guess."""
         return jnp.arange(self.ensemble)

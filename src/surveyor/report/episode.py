@@ -26,12 +26,14 @@ BATCH = 32
 def watched(run: Run, seed: int = 0) -> dict[str, Any]:
     """Frames with the Q values of each action and their standard deviations."""
     seen: list[np.ndarray] = []
+    taken: list[int] = []
     pictures: list[str] = []
 
-    def see(obs: np.ndarray, paint: Callable[[], np.ndarray]) -> None:
+    def see(obs: np.ndarray, paint: Callable[[], np.ndarray], action: int) -> None:
         if len(seen) == LONGEST:
             raise film.EnoughError
         seen.append(np.array(obs))
+        taken.append(action)
         try:
             pictures.append(picture(paint()))
         except Exception:  # it draws nothing: then what the agent sees
@@ -48,6 +50,7 @@ def watched(run: Run, seed: int = 0) -> dict[str, Any]:
         "length": len(seen),
         "cut": len(seen) == LONGEST,
         "frames": [pictures[i] for i in shown],
+        "taken": [taken[i] for i in shown],
         **{name: packed(values[shown]) for name, values in found.items()},
         "dissent": packed(dissent),
         "moments": moments,

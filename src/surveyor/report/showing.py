@@ -24,6 +24,9 @@ NOTHING = (
     "`surveyor.train(..., beliefs=True)`."
 )
 
+TOO_SHORT = (
+    "Nothing is written down of what the agent believed: the run ended before its random steps."
+)
 SOON = "Nothing is written down yet of what the agent believes."
 
 Page = dict[str, Any]
@@ -37,7 +40,8 @@ def add_beliefs(runs: list[Page], standings: list[Standing], folder: Path) -> in
         kept, config = RunFolder(folder / standing.name), standing.config
         if not kept.belief_times():
             if config is not None:
-                run["notes"].append(SOON if standing.state == "running" else NOTHING)
+                lacks = TOO_SHORT if kept.keeps_beliefs and standing.state == "done" else NOTHING
+                run["notes"].append(SOON if standing.state == "running" else lacks)
         elif config is None:
             run["missing"].append(
                 "Without its configuration what the agent believed cannot be shown."
@@ -89,7 +93,7 @@ def _on_a_map(run: Page, config: Config, looks: Looks) -> Page:
     shown = []
     for at, found in looks:
         try:
-            shown.append(_look(env, at, found))
+            shown.append(_look(env, at, found, len(layout.rows)))
         except (KeyError, TypeError, ValueError):
             run["missing"].append(f"What the agent believed at {at} cannot be read.")
     if not shown:
@@ -105,7 +109,12 @@ def _on_a_map(run: Page, config: Config, looks: Looks) -> Page:
     }
 
 
-def _look(env: envs.Environment, at: int, found: Arrays) -> Page:
+def _look(env: envs.Environment, at: int, found: Arrays, states: int) -> Page:
+    for name, shape in {"visits": 2, "mean": 2, "std": 2, "probability": 1}.items():
+        if found[name].shape != (states, 2)[:shape]:
+            raise ValueError(f"{name} is cut off")
+    if found["correlation"].ndim != 2:
+        raise ValueError("correlation is cut off")
     return {
         "at": at,
         **{name: packed(found[name]) for name in ("visits", "mean", "std", "probability")},

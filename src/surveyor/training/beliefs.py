@@ -28,6 +28,8 @@ PATHS = 8
 OBSERVATIONS = 6
 """Observations whose Q values are followed where states are not numbers."""
 OBSERVED = "observations"
+Indices = tuple[PyTree, int]
+"""Several of them, as an agent's `several` gives them."""
 SOON: dict[str, str | bool] = {
     "xla_backend_optimization_level": "1",  # at 0 some normal draws are NaN
     "xla_llvm_disable_expensive_passes": True,
@@ -44,8 +46,7 @@ def samples(
     agent: Agent, state: State, obs: Shaped[Array, "n ..."], key: Key[Array, ""], count: int
 ) -> Float[Array, "k n actions"]:
     """Q values under several indices."""
-    draw = lambda key: agent.q(state, agent.sample(state, key), obs)  # noqa: E731
-    return jax.lax.map(draw, jax.random.split(key, count))
+    return _each(lambda index: agent.q(state, index, obs), agent.several(state, key, count))
 
 
 def votes(q: Float[Array, "k n actions"]) -> Float[Array, "k n actions"]:
@@ -60,7 +61,7 @@ def ask(
 ) -> dict[str, Array]:
     """Mean and standard deviation of Q, and how likely each action is, for some observations."""
     q = samples(agent, state, obs, key, SAMPLES)
-    mean, std = jnp.mean(q, axis=0), jnp.std(q, axis=0, ddof=1)
+    mean, std = jnp.mean(q, axis=0), jnp.std(q, axis=0)
     if agent.closed_form:
         belief = agent.q_posterior(state, obs)
         mean = belief.mean
@@ -97,8 +98,7 @@ def on_a_map(agent: Agent, env: Environment) -> Callable[..., dict[str, Array]] 
 
     def program(state: State, visits: Int[Array, "states actions"], params: Params, key):
         sample_key, play_key, path_key = jax.random.split(key, 3)
-        sample_keys = jax.random.split(sample_key, SAMPLES)
-        indices = jax.lax.map(lambda key: agent.sample(state, key), sample_keys)
+        indices = agent.several(state, sample_key, SAMPLES)
         good = env.good(params, states)
         both = jnp.stack([good, 1 - good], axis=1)
         take = lambda x: jnp.take_along_axis(x, both, axis=1)  # noqa: E731
@@ -107,8 +107,7 @@ def on_a_map(agent: Agent, env: Environment) -> Callable[..., dict[str, Array]] 
         variance = take(jnp.maximum(jnp.diagonal(covariance, axis1=1, axis2=2), 0.0))
         along = _along(agent, state, indices, path, path_key)
         shown = map(strided, (along.swapaxes(0, 1), path, good[n:]))
-        few = jax.tree.map(lambda x: x[:PATHS], indices)
-        paths, succeeded = _episodes(agent, env, params, state, few, play_key)
+        paths, succeeded = _episodes(agent, env, params, state, indices, play_key)
         return {
             "visits": take(visits[states])[:n],
             "mean": mean[:n],
@@ -129,17 +128,17 @@ def on_a_map(agent: Agent, env: Environment) -> Callable[..., dict[str, Array]] 
 
 
 def _along(
-    agent: Agent, state: State, indices: PyTree, path: Int[Array, " m"], key: Key[Array, ""]
+    agent: Agent, state: State, indices: Indices, path: Int[Array, " m"], key: Key[Array, ""]
 ) -> Float[Array, "k m 2"]:
     """Q along the path, under more samples than those if they are cheap."""
     if not agent.closed_form:
-        return _each(lambda index: agent.q(state, index, path), indices, SAMPLES)
+        return _each(lambda index: agent.q(state, index, path), indices)
     draw = jax.vmap(lambda key: agent.q(state, agent.sample(state, key), path))
     return draw(jax.random.split(key, MANY))
 
 
 def _marginals(
-    agent: Agent, state: State, indices: PyTree, states: Int[Array, " n"]
+    agent: Agent, state: State, indices: Indices, states: Int[Array, " n"]
 ) -> tuple[Float[Array, "n 2"], Float[Array, "n 2 2"], Float[Array, "n 2"]]:
     """For each state by itself: mean and covariance of Q, and how likely each action is."""
     if agent.closed_form:
@@ -148,9 +147,9 @@ def _marginals(
         spread = covariance[:, 0, 0] + covariance[:, 1, 1] - 2 * covariance[:, 0, 1]
         first = _exceeds(mean[:, 0] - mean[:, 1], spread)
         return mean, covariance, jnp.stack([first, 1 - first], axis=1)
-    q = _each(lambda index: agent.q(state, index, states), indices, SAMPLES)
+    q = _each(lambda index: agent.q(state, index, states), indices)
     off = q - jnp.mean(q, axis=0)
-    covariance = jnp.einsum("kna,knb->nab", off, off) / (SAMPLES - 1)
+    covariance = jnp.einsum("kna,knb->nab", off, off) / len(q)
     return jnp.mean(q, axis=0), covariance, jnp.mean(votes(q), axis=0)
 
 
@@ -180,7 +179,7 @@ def _correlation(
         covariance = agent.q_posterior(state, path).covariance[places][:, places]
     else:
         chosen = jnp.take_along_axis(q, good[:, None, None], axis=2)[:, :, 0]
-        covariance = jnp.atleast_2d(jnp.cov(chosen))
+        covariance = jnp.atleast_2d(jnp.cov(chosen, bias=True))
     std = jnp.sqrt(jnp.maximum(jnp.diagonal(covariance), 0.0))
     scale = jnp.where(std > 0, 1 / jnp.maximum(std, 1e-30), 0.0)
     return (covariance * scale[:, None] * scale).astype(jnp.float16)
@@ -191,7 +190,7 @@ def _episodes(
     env: Environment,
     params: Params,
     state: State,
-    indices: PyTree,
+    indices: Indices,
     key: Key[Array, ""],
 ) -> tuple[Int[Array, "k horizon"], Bool[Array, " k"]]:
     """The states of episodes with sampled policies, -1 after their end; and whether their returns
@@ -204,9 +203,11 @@ def _episodes(
         path = jnp.where(within, record.transitions.obs, -1)
         return path, compiled.optimal(env, record.total)
 
-    return jax.lax.map(one, (indices, jax.random.split(key, PATHS)))
+    few = min(PATHS, indices[1])
+    first = jax.tree.map(lambda x: x[:few], indices[0])
+    return jax.lax.map(one, (first, jax.random.split(key, few)))
 
 
-def _each(function: Callable[[PyTree], Any], indices: PyTree, count: int) -> Any:
+def _each(function: Callable[[PyTree], Any], indices: Indices) -> Any:
     """Of every index; there are agents whose index is nothing."""
-    return jax.lax.map(lambda pair: function(pair[0]), (indices, jnp.arange(count)))
+    return jax.lax.map(lambda pair: function(pair[0]), (indices[0], jnp.arange(indices[1])))

@@ -15,6 +15,8 @@ from surveyor.training.host import HostRunner, play
 from surveyor.training.run import Run
 from surveyor.training.runner import FunctionalRunner
 
+See = Callable[[np.ndarray, Callable[[], np.ndarray], int], None]
+"""Is shown an observation, what makes a picture of it, and the action that is taken."""
 SECOND = 15
 """Steps a second: those of Atari, which shows 60 frames and holds an action for four."""
 LARGER = 32
@@ -54,11 +56,11 @@ def write(run: Run, path: str | Path, seed: int = 0) -> Path:
     return path
 
 
-def _filming(film: Any) -> Callable[[np.ndarray, Callable[[], np.ndarray]], None]:
+def _filming(film: Any) -> See:
     """Write every picture as it comes: an episode of Atari is a gigabyte of them."""
     count = 0
 
-    def see(obs: np.ndarray, picture: Callable[[], np.ndarray]) -> None:
+    def see(obs: np.ndarray, picture: Callable[[], np.ndarray], action: int) -> None:
         nonlocal count
         if count == LONGEST:
             raise EnoughError
@@ -75,19 +77,20 @@ class EnoughError(Exception):
     """Raised by who watches an episode, to end it."""
 
 
-def watch(run: Run, seed: int, see: Callable[[np.ndarray, Callable[[], np.ndarray]], None]) -> None:
-    """Play a greedy episode; `see` is called before every step, with the observation and with what
-    makes a picture of it, and may raise `EnoughError`."""
+def watch(run: Run, seed: int, see: See) -> None:
+    """Play a greedy episode; `see` is called before every step, with the observation, with what
+    makes a picture of it and with the action, and may raise `EnoughError`."""
     with contextlib.suppress(EnoughError):
         _watch(run, seed, see)
 
 
-def _watch(run: Run, seed: int, see: Callable) -> None:
+def _watch(run: Run, seed: int, see: See) -> None:
     runner = run.runner
     if isinstance(runner, HostRunner):
         envs = runner.make(1)
         try:
-            play(run.agent, run.state, envs, 1, 10**9 + seed, lambda o: see(o[0], envs.picture))
+            one = lambda obs, action: see(obs[0], envs.picture, int(action[0]))  # noqa: E731
+            play(run.agent, run.state, envs, 1, 10**9 + seed, one)
         finally:
             envs.close()
     elif isinstance(runner, FunctionalRunner) and len(runner.spec.shape) == 3:
@@ -96,7 +99,7 @@ def _watch(run: Run, seed: int, see: Callable) -> None:
         raise SurveyorError(f"{run.config.env} has no pictures to film.")
 
 
-def _watch_functional(run: Run, runner: FunctionalRunner, seed: int, see: Callable) -> None:
+def _watch_functional(run: Run, runner: FunctionalRunner, seed: int, see: See) -> None:
     env, index = runner.env, run.agent.greedy(run.state)
     key = jax.random.key(seed)
     obs, state = env.reset(key)
@@ -105,10 +108,10 @@ def _watch_functional(run: Run, runner: FunctionalRunner, seed: int, see: Callab
     over = False
     while not over:
         seen = np.asarray(obs)
-        see(seen, partial(coloured, seen))
         key, act_key, env_key = jax.random.split(key, 3)
-        u = jax.random.uniform(act_key, (env.spec.num_actions,))
-        obs, state, _, terminated, truncated, _ = step(env_key, state, act(obs, u))
+        action = act(obs, jax.random.uniform(act_key, (env.spec.num_actions,)))
+        see(seen, partial(coloured, seen), int(action))
+        obs, state, _, terminated, truncated, _ = step(env_key, state, action)
         over = bool(terminated | truncated)
 
 

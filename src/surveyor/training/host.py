@@ -204,7 +204,7 @@ def play(
     """Score and length of greedy episodes.
 
     Each environment plays its share of them, so that short episodes are not preferred. `see` is
-    called with the observations and Q values of every step.
+    called with the observations and actions of every step.
     """
     index = agent.greedy(state)
     act = jax.jit(lambda obs, u: jax.vmap(partial(agent.act, state, index))(obs, u))
@@ -215,9 +215,10 @@ def play(
     spans: list[list[int]] = [[] for _ in share]
     while any(len(done) < due for done, due in zip(scores, share, strict=True)):
         u = rng.random((envs.count, envs.spec.num_actions), np.float32)
+        action = np.asarray(act(jnp.asarray(obs), u))
         if see is not None:
-            see(obs)
-        step = envs.step(np.asarray(act(jnp.asarray(obs), u)))
+            see(obs, action)
+        step = envs.step(action)
         totals, lengths = totals + step.score, lengths + ~step.skipped
         for e in np.flatnonzero(step.ended & ~step.skipped):
             if len(scores[e]) < share[e]:

@@ -62,8 +62,15 @@
     for (const name of ["xaxis", "yaxis"]) {
       if (typeof full[name].title === "string") full[name].title = { text: plain(full[name].title) };
     }
+    const printing = document.documentElement.dataset.printing;
+    if (full.height === "square") full.height = Math.round(printing ? 340 : Math.min(760, Math.max(340, place.clientWidth)));
+    else full.height = Math.round(full.height * (printing ? 1 : size));
+    place.style.height = `${full.height}px`;   // or Plotly makes it lower when the window changes
     // On paper the width is the page's, which Plotly would not ask for again.
-    if (document.documentElement.dataset.printing) full.width = place.clientWidth;
+    if (printing) full.width = place.clientWidth;
+    for (const trace of traces) {   // a line of one point is nothing to see
+      if (trace.mode === "lines" && trace.x.length < 2 && !trace.fill) trace.mode = "markers";
+    }
     Plotly.react(place, traces, full, { responsive: true, displayModeBar: false });
   }
 
@@ -102,11 +109,14 @@
   // --- all runs -------------------------------------------------------------
 
   const COLUMNS = [
-    ["name", "run", (r) => r.name], ["state", "state", (r) => r.state], ["env", "environment", (r) => r.env],
+    ["name", "run", (r) => r.name], ["state", "state", (r) => r.state], ["reason", "why it failed", (r) => r.reason],
+    ["env", "environment", (r) => r.env],
     ["label", "agent", (r) => r.label], ["settings", "settings", (r) => r.settings], ["seed", "seed", (r) => r.seed],
     ["done", "done", (r) => r.done], ["return", "latest return", (r) => r.return], ["solved_at", "solved at", (r) => r.solved_at],
-    ["seconds", "time", (r) => r.seconds], ["reason", "why it failed", (r) => r.reason],
+    ["seconds", "time", (r) => r.seconds],
   ];
+  const filled = (value) => value !== null && value !== undefined && value !== "";
+  const columns = () => COLUMNS.filter(([, , get]) => data.runs.some((run) => filled(get(run))));   // no empty ones
   const NUMBERS = new Set(["seed", "done", "return", "solved_at", "seconds"]);
 
   function labelColours() {
@@ -153,7 +163,7 @@
 
   function table() {
     const head = $("runs").tHead;
-    head.replaceChildren(el("tr", {}, ...COLUMNS.map(([key, text]) => {
+    head.replaceChildren(el("tr", {}, ...columns().map(([key, text]) => {
       const cell = el("th", { textContent: text, scope: "col", tabIndex: 0 });
       cell.dataset.key = key;
       if (order.key === key) cell.setAttribute("aria-sort", order.up ? "ascending" : "descending");
@@ -173,10 +183,9 @@
     });
     if (order.key !== null) {
       const get = COLUMNS.find(([key]) => key === order.key)[2], sign = order.up ? 1 : -1;
-      const known = (x) => x !== null && x !== undefined && x !== "";
       shown = [...shown].sort((a, b) => {
         const x = get(a), y = get(b);
-        if (!known(x) || !known(y)) return known(y) - known(x);   // what is not known comes last
+        if (!filled(x) || !filled(y)) return filled(y) - filled(x);   // what is not known comes last
         return sign * (NUMBERS.has(order.key) ? x - y : String(x).localeCompare(String(y), "en", { numeric: true }));
       });
     }
@@ -193,7 +202,7 @@
   }
 
   function row(run) {
-    const cells = COLUMNS.map(([key, , get]) => {
+    const cells = columns().map(([key, , get]) => {
       const value = get(run), cell = el("td");
       if (key === "name") {
         cell.className = "name";
@@ -265,6 +274,7 @@
     if (!belief || $("slider").dataset.run !== run.name) stopBelief();
     $("belief-part").hidden = !belief;
     if (!belief) return;
+    $("belief").classList.toggle("four", belief.kind === "grid");
     const times = belief.kind === "observations" ? belief.at : belief.looks.map((look) => look.at);
     const slider = $("slider"), last = Number(slider.value) >= Number(slider.max) || slider.dataset.run !== run.name;
     slider.max = times.length - 1;
@@ -295,8 +305,9 @@
         const look = belief.looks[i];
         const none = `none of ${look.samples} sampled policies is optimal all along the path (so fewer than one in ${Math.round(look.samples / 3)})`;
         const some = `a sampled policy is optimal all along the path with probability ${short(look.joint, 3)} (of ${look.samples} samples)`;
+        const unknown = "nothing is known of whole sampled policies";
         $("belief-path").textContent =
-          `At this time ${look.joint > 0 ? some : none}; with the same means and variances but independent Q values, ` +
+          `At this time ${look.joint === null ? unknown : look.joint > 0 ? some : none}; with the same means and variances but independent Q values, ` +
           `one would be with probability ${power(look.log10_factorised)}.`;
         chances(belief, i);
       }
@@ -310,12 +321,17 @@
   // Proposition 1 at a glance: the chance of a wholly optimal sample, joint and factorised, over training.
   function chances(belief, i) {
     const at = belief.looks.map((look) => look.at + 1), ink = colour("--faint");
-    const joint = belief.looks.map((look) => (look.joint > 0 ? look.joint : null));
+    // None of so many samples: below one in so many.
+    const joint = belief.looks.map((look) => (look.joint === null ? null : look.joint || 1 / look.samples));
+    const none = (look) => look.joint === 0;
+    const marks = belief.looks.map((look) => (none(look) ? "triangle-down-open" : "circle"));
+    const said = belief.looks.map((look) => (none(look) ? `below ${short(1 / look.samples, 2)}` : short(look.joint, 3)));
     const alone = belief.looks.map((look) => look.log10_factorised).map((x) => (x === null ? null : Math.pow(10, Math.max(x, -300))));
     draw(panel($("belief-pair"), "belief-chance"), "P(a sample is optimal all along the path)", [
-      { x: at, y: joint, name: "joint, as it is", mode: "lines+markers", line: { color: COLOURS[0] } },
+      { x: at, y: joint, name: "joint, as it is (▽ below)", mode: "lines+markers", line: { color: COLOURS[0] },
+        marker: { symbol: marks, size: 7 }, text: said, hovertemplate: "%{text}<extra></extra>" },
       { x: at, y: alone, name: "if Q values were independent", mode: "lines+markers", line: { color: COLOURS[1] } },
-    ], { showlegend: true, height: 340, xaxis: { title: "episode + 1", type: "log" }, yaxis: { type: "log" },
+    ], { showlegend: true, height: "square", xaxis: { title: "episode + 1", type: "log" }, yaxis: { title: "probability", type: "log" },
       shapes: [{ type: "line", x0: at[i], x1: at[i], yref: "paper", y0: 0, y1: 1, line: { dash: "dot", color: ink } }] });
   }
 
@@ -323,7 +339,7 @@
     const key = `range-${name}`;
     if (!belief[key]) {
       let high = 1e-9;
-      for (const look of belief.looks) for (const x of unpack(look[name])) high = Math.max(high, Math.abs(x));
+      for (const look of belief.looks) for (const x of unpack(look[name])) if (Number.isFinite(x)) high = Math.max(high, Math.abs(x));
       belief[key] = signed ? [-high, high] : [0, high];
     }
     return belief[key];
@@ -338,10 +354,10 @@
     return z;
   }
 
-  const SQUARE = { xaxis: { title: "column", constrain: "domain" }, height: 340,
+  const SQUARE = { xaxis: { title: "column", constrain: "domain" }, height: "square",
     yaxis: { title: "row", autorange: "reversed", scaleanchor: "x", constrain: "domain" } };
 
-  const signed = () => [[0, "#2166ac"], [0.5, colour("--paper")], [1, "#b2182b"]];   // 0 is the colour of the page
+  const SIGNED = [[0, "#2166ac"], [0.5, "#f0f0f0"], [1, "#b2182b"]];
 
   function heat(belief, z, more) {
     return Object.assign({ type: "heatmap", x: belief.lines, y: belief.lines, z: z, hoverongaps: false,
@@ -360,7 +376,7 @@
       colorbar: { thickness: 10, len: 0.9, tickvals: ticks, ticktext: ticks.map((k) => (k ? `1e${k}` : "0")) },
     })], SQUARE);
     const mean = range(belief, "mean", true), std = range(belief, "std");
-    draw(panel(parent, "belief-mean"), `Mean of Q, ${name}`, [heat(belief, at("mean", same), { colorscale: signed(), zmin: mean[0], zmax: mean[1] })], SQUARE);
+    draw(panel(parent, "belief-mean"), `Mean of Q, ${name}`, [heat(belief, at("mean", same), { colorscale: SIGNED, zmin: mean[0], zmax: mean[1] })], SQUARE);
     draw(panel(parent, "belief-std"), `Standard deviation of Q, ${name}`, [heat(belief, at("std", same), { colorscale: "Cividis", zmin: 0, zmax: std[1] })], SQUARE);
     const walks = look.paths.map((path, k) => ({
       // Side by side where they go together.
@@ -368,7 +384,7 @@
       mode: "lines+markers", line: { color: COLOURS[k % COLOURS.length], width: 1.6 }, cliponaxis: false,
       marker: end(path), name: `sample ${k + 1}`,
     }));
-    draw(panel(parent, "belief-policy"), `P(${belief.moves[0]}), and ${walks.length} sampled policies${reached(look)}`, [
+    draw(panel(parent, "belief-policy"), `P(${belief.moves[0]}); sampled policies${reached(look)}`, [
       heat(belief, square(belief, unpack(look.probability), 1, 0, same), { colorscale: LIKELY, zmin: 0, zmax: 1 }), ...walks], SQUARE);
     correlations(belief, look);
   }
@@ -381,7 +397,7 @@
 
   function reached(look) {
     const count = look.paths.filter((path) => path.succeeded).length;
-    return `, ${count} to the reward (★)`;
+    return `, ${count} of ${look.paths.length} to the reward ★`;
   }
 
   function line(belief, i) {
@@ -406,7 +422,7 @@
       x: [0, path.columns.length], y: [k + 1, k + 1], mode: "lines+markers", line: { color: COLOURS[k % COLOURS.length], width: 3 },
       cliponaxis: false, marker: end({ columns: [0, 1], succeeded: path.succeeded }), name: `sample ${k + 1}`, hovertemplate: "%{x} steps<extra></extra>",
     }));
-    draw(panel(parent, "belief-paths"), `How far ${walks.length} sampled policies go${reached(look)}`, walks,
+    draw(panel(parent, "belief-paths"), `How far sampled policies go${reached(look)}`, walks,
       Object.assign({ yaxis: { title: "sample", dtick: 1, range: [0.4, walks.length + 0.6] } }, depth));
     draw(panel(parent, "belief-policy"), `P(${belief.moves[0]})`, [
       { x: x, y: unpack(look.probability), mode: "lines", line: { color: COLOURS[2] } }],
@@ -420,9 +436,10 @@
     const places = Array.from({ length: m }, (_, k) => k);
     const joint = places.map((r) => places.map((c) => values[r * m + c] / 100));
     const alone = places.map((r) => places.map((c) => (r === c ? 1 : 0)));
-    const more = { type: "heatmap", x: belief.steps, y: belief.steps, colorscale: signed(), zmin: -1, zmax: 1, colorbar: { thickness: 10, len: 0.9 } };
-    const layout = { xaxis: { title: "along the optimal path", constrain: "domain" }, height: 340,
-      yaxis: { autorange: "reversed", scaleanchor: "x", constrain: "domain" } };
+    const more = { type: "heatmap", x: belief.steps, y: belief.steps, colorscale: SIGNED, zmin: -1, zmax: 1, colorbar: { thickness: 10, len: 0.9 } };
+    const whole = m < 2 ? { tickvals: [0] } : {};
+    const layout = { xaxis: Object.assign({ title: "along the optimal path", constrain: "domain" }, whole), height: "square",
+      yaxis: Object.assign({ title: "along the optimal path", autorange: "reversed", scaleanchor: "x", constrain: "domain" }, whole) };
     draw(panel(parent, "belief-joint"), "Correlation of Q along the optimal path", [Object.assign({ z: joint }, more)], layout);
     draw(panel(parent, "belief-factorised"), "As a factorised posterior would have it", [Object.assign({ z: alone }, more)], layout);
   }
@@ -474,7 +491,7 @@
       const names = Array.from({ length: n }, (_, a) => `action ${a}`);
       draw($("episode-q"), "Q for each action", [{
         x: names, y: cut(mean), mode: "markers",
-        marker: { size: 10, color: cut(mean).map((q) => (q === Math.max(...cut(mean)) ? COLOURS[1] : COLOURS[0])) }, text: cut(likely).map((p) => `${Math.round(100 * p)}%`),
+        marker: { size: 10, color: cut(mean).map((_, a) => (a === found.taken[i] ? COLOURS[1] : COLOURS[0])) }, text: cut(likely).map((p) => `${Math.round(100 * p)}%`),
         error_y: { type: "data", array: cut(std).map((s) => 2 * s), thickness: 2, width: 8 }, hovertemplate: "%{y:.4g}, chosen by %{text}<extra></extra>",
       }], {
         height: 320, margin: { l: 60, r: 14, t: 60, b: 40 },
@@ -522,6 +539,11 @@
   $("state").onchange = table;
   window.addEventListener("hashchange", () => { const name = fromAddress(); if (name !== null) show(name, true); });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
+  let width = window.innerWidth;
+  window.addEventListener("resize", () => {   // letters and squares have their size from it
+    clearTimeout(timers.resize);
+    timers.resize = setTimeout(() => { if (window.innerWidth !== width) { width = window.innerWidth; render(); } }, 150);
+  });
   // Charts have their colours from when they were drawn; paper is light.
   window.addEventListener("beforeprint", () => { document.documentElement.dataset.printing = "yes"; render(); });
   window.addEventListener("afterprint", () => { delete document.documentElement.dataset.printing; render(); });
