@@ -149,7 +149,7 @@ BAD = [
     ),
     (
         ["train", "Tree-4", "--agent", "dqn", "--preset", "x"],
-        "no preset of dqn 'x'; there is: minatar, atari, classic.",
+        "no preset of dqn 'x'; there is: minatar, atari, classic, numbered.",
     ),
     (["trian", "Tree-10"], "did you mean 'train'?"),
     (["train", "Trea-10"], "did you mean 'Tree-10'?"),

@@ -47,6 +47,8 @@ surveyor COMMAND --help says more about each."""
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code (2 for bad input, 130 when stopped)."""
     argv = list(sys.argv[1:] if argv is None else argv)
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # where my_package:MyEnv-v0 may be, as with python -m
     if not argv or argv[0] in ("-h", "--help"):
         print(USAGE)
         return 0 if argv else 2
@@ -72,7 +74,7 @@ def train(argv: list[str]) -> int:
     """`surveyor train`."""
     # Twice: the environment that the first reading finds decides the defaults of the second.
     name, chosen = _option(argv, "--agent", "su"), _option(argv, "--preset", "") or None
-    family = problems.family(_environment(argv, name, chosen))
+    family = problems.preset_for(_environment(argv, name, chosen))
     options = _parse("train", Train, argv, agents.preset(name, family, chosen))
     if options.plot is not None:
         plots.require_matplotlib()

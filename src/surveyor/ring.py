@@ -169,7 +169,8 @@ class Ring(eqx.Module):
         choice = xp.searchsorted(sums, xp.asarray(u) * sums[-1], side="right")
         choice = xp.minimum(choice, sizes.size - 1)
         share = sizes[choice] / sums[-1] * ((end - first) * envs)
-        weight = xp.maximum(share, 1e-6) ** -CORRECTION
+        # Rounding of the sums may draw what has no priority, once in millions: that counts nothing.
+        weight = xp.where(share > 0, xp.maximum(share, 1e-6) ** -CORRECTION, 0.0)
         weight = (weight / xp.max(weight)).astype(xp.float32)
         return first + ages[choice // envs], choice % envs, weight
 

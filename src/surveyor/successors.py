@@ -237,6 +237,8 @@ class Waves(eqx.Module):
 
     directions: Float[Array, "actions inputs k"]
     phases: Float[Array, "actions k"]
+    scale: float = eqx.field(static=True)
+    """Of an observation: bytes to [0, 1], and a distance in an image by the root of its pixels."""
 
     @classmethod
     def create(cls, spec: EnvSpec, count: int, scale: float, key: Key[Array, ""]) -> "Waves":
@@ -245,12 +247,13 @@ class Waves(eqx.Module):
         inputs = math.prod(spec.shape)
         directions = scale * jax.random.normal(first, (spec.num_actions, inputs, count))
         phases = jax.random.uniform(second, (spec.num_actions, count), maxval=2 * math.pi)
-        return cls(directions, phases)
+        unit = 1 / 255 if spec.dtype == "uint8" else 1.0
+        return cls(directions, phases, unit / (inputs**0.5 if len(spec.shape) == 3 else 1.0))
 
     def __call__(
         self, obs: Shaped[Array, "b ..."], action: Int[Array, " b"]
     ) -> Float[Array, "b k"]:
-        x = obs.reshape(len(obs), -1).astype(jnp.float32)
+        x = obs.reshape(len(obs), -1).astype(jnp.float32) * self.scale
         angles = jnp.einsum("bi,aik->bak", x, self.directions) + self.phases
         taken = jax.nn.one_hot(action, len(self.phases))[:, :, None]
         waves = jnp.cos(jnp.sum(angles * taken, axis=1))

@@ -1,5 +1,7 @@
 """DQN, BDQN and UBE: their own mathematics, with numbers worked out by hand."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 
 from surveyor.agents import BDQN, DQN, UBE
 from surveyor.agents.uniform import median_episodes
-from surveyor.types import Batch, EnvSpec
+from surveyor.types import Batch, EnvSpec, Trail
 
 SPEC = EnvSpec(num_states=4, num_actions=2, horizon=3)
 
@@ -97,6 +99,24 @@ def test_ube_s_uncertainty_solves_its_bellman_equation():
     local = 2.0 * phi @ phi
     u = float(agent.uncertainty(state, jnp.int32(0))[1])
     np.testing.assert_allclose(u, local + 0.25 * 1.0, rtol=0.02)
+
+
+def test_ube_s_uncertainty_over_several_steps_has_that_of_each():
+    agent = UBE(theta=2.0, beta=0.5, hidden=3, discount=0.5)
+    state = agent.init(SPEC, jax.random.key(0))
+    data = batch(0, 1, 0.0, 2, False, b=2)
+    trail = Trail(
+        jnp.array([[1], [1]]), jnp.zeros((2, 1), jnp.int32), jnp.array([[0.5], [0.0]]), jnp.zeros(2)
+    )
+    data = dataclasses.replace(data, trail=trail, discount=jnp.full(2, 0.25))
+    features = agent._features(state, data.obs)
+    next_u = agent.uncertainty(state, data.next_obs)
+    found = agent._bellman(state, data, features, next_u, jnp.zeros(2, jnp.int32))
+    phi = np.asarray(agent._features(state, jnp.arange(4)), float)
+    local = 2.0 * np.sum(phi**2, axis=1)
+    ahead = 0.25**2 * 1.0
+    expected = [local[0] + 0.25 * local[1] + ahead, local[0] + ahead]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 @pytest.mark.slow

@@ -25,6 +25,8 @@ def test_observations_are_read_by_their_space():
     endless = Reader("x", spaces.Box(-np.inf, np.inf, (20, 20, 3), np.float32))
     np.testing.assert_allclose(endless(np.full((20, 20, 3), 7.0)), 7.0)
     assert Reader("x", spaces.Box(0, 1, (7, 7, 20), np.uint8)).dtype == "bool"
+    few = Reader("x", spaces.Box(0, 10, (6,), np.uint8))(np.full(6, 10, np.uint8))
+    np.testing.assert_array_equal(few, 1.0)  # not 10 of 255
     with pytest.raises(
         SurveyorError, match=r"shape \(3,\) where its observation space says \(2,\)"
     ):

@@ -132,3 +132,34 @@ def test_functional_environments_that_will_not_do(tmp_path):
 
     with pytest.raises(SurveyorError, match="continuous actions"):
         sv.train(QUICK, Continuous(), steps=10)
+
+    class Blind(Walk):
+        def step(self, key, state, action, params):
+            obs, *rest = super().step(key, state, action, params)
+            return obs * jnp.nan, *rest
+
+    with pytest.raises(SurveyorError, match="observation that is not finite"):
+        sv.train(agent, Blind(), steps=400)
+
+    class Older(Walk):
+        def step(self, key, state, action, params):
+            obs, new, reward, terminated, _, info = super().step(key, state, action, params)
+            return obs, new, reward, terminated, info
+
+    with pytest.raises(SurveyorError, match=r"A step of Older is not that of gymnax 1\.x"):
+        sv.train(agent, Older(), steps=10)
+
+
+def test_an_environment_may_come_with_its_parameters():
+    agent = dataclasses.replace(QUICK, warmup=10**6, envs=4, n_step=1, priority=0.0)
+
+    class Paid(Walk):
+        default_params = 1.0
+
+        def step(self, key, state, action, params):
+            obs, new, _, *rest = super().step(key, state, action, params)
+            return obs, new, params, *rest
+
+    run = sv.train(agent, (Paid(), 3.0), steps=40)
+    assert run.config.env == "Paid"
+    assert np.mean(run.loop.ring.reward[:10]) == 3.0

@@ -26,6 +26,8 @@ REGISTRY: dict[str, type[Agent]] = {
     "uniform": Uniform,
 }
 
+STEPS = ("MinAtar", "minatar"), ("ALE", "atari"), ("Gymnasium", "classic"), ("Numbered", "numbered")
+"""Which preset is for which of the families that are learnt by steps."""
 DETERMINISTIC = ("Tree", "TiedTree", "Chain")
 
 PRESETS: dict[tuple[str, str], Callable[[], Agent]] = {
@@ -38,7 +40,7 @@ PRESETS: dict[tuple[str, str], Callable[[], Agent]] = {
     **{
         (name, family): getattr(kind, preset)
         for name, kind in REGISTRY.items()
-        for family, preset in (("MinAtar", "minatar"), ("ALE", "atari"), ("Gymnasium", "classic"))
+        for family, preset in STEPS
         if hasattr(kind, preset)
     },
 }

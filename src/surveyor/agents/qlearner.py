@@ -35,6 +35,12 @@ class QLearner(Learner):
         """For small problems with vectors as observations: ours."""
         return cls(**CLASSIC)
 
+    @classmethod
+    def numbered(cls) -> "QLearner":
+        """For Gymnasium environments with numbered states: ours. On tables, which have no target
+        network, a wide hidden layer lets Q run away."""
+        return cls(**{**CLASSIC, "hidden": 20})
+
     def _q_network(
         self, spec: EnvSpec, key: Key[Array, ""], heads: int = 1, *, outputs: bool = True
     ) -> TabularQ | DeepQ:

@@ -113,6 +113,22 @@ class SU(SUOptions):
         ours |= {"policy": "optimistic", "q_trains_w": False, "q_target": "double"}
         return cls(**{**CLASSIC, **DEEP, **ours})
 
+    @classmethod
+    def numbered(cls) -> "SU":
+        """For Gymnasium environments with numbered states, such as FrozenLake: ours. The chain's
+        features and losses, with the rhythm of `classic`."""
+        return cls(
+            discount=0.99,
+            batch_size=64,
+            recent=0,
+            best=0,
+            replay_capacity=50_000,
+            train_every=4,
+            gradient_steps=4,
+            warmup=100,
+            envs=4,
+        )
+
     def init(self, spec: EnvSpec, key: Key[Array, ""]) -> SUState:
         """Algorithm 1: Λ ← θ⁻¹I, and networks that have seen nothing."""
         prior = Posterior.prior(self.features, self.theta, self.beta, self.zeta)

@@ -178,11 +178,13 @@ class UBE(QLearner):
         return state.u.value(state.u.fetch(obs)[0], features)
 
     def _bellman(self, state, batch, features, next_u, next_action) -> Float[Array, " b"]:
-        """ν(s, a) + γ² u(s', a')."""
-        local = state.posteriors.variance(features)
-        local = jnp.take_along_axis(local, batch.action[:, None], axis=1)[:, 0]
-        ahead = jnp.take_along_axis(next_u, next_action[:, None], axis=1)[:, 0]
-        return local + alive(batch, self.discount) ** 2 * ahead
+        """ν(s, a) + γ² u(s', a'); over several steps with ν of those between as well."""
+        local = _of(state.posteriors.variance(features), batch.action)
+        if batch.trail is not None:
+            between = state.posteriors.variance(self._features(state, batch.trail.obs))
+            between = batch.trail.discount**2 * _of(between, batch.trail.action)
+            local = local + jnp.sum(between, axis=1)
+        return local + alive(batch, self.discount) ** 2 * _of(next_u, next_action)
 
     def _first_u(self, spec: EnvSpec) -> TabularU | DeepU:
         start = self.u_init + np.log(-np.expm1(-self.u_init))  # softplus of it is u_init
@@ -202,6 +204,10 @@ class UBE(QLearner):
 
     def _q(self, state, obs) -> Float[Array, "*b actions"]:
         return state.network.q(obs)[..., 0, :]
+
+
+def _of(values: Float[Array, "*b actions"], action: Int[Array, "*b"]) -> Float[Array, "*b"]:
+    return jnp.take_along_axis(values, action[..., None], axis=-1)[..., 0]
 
 
 def _number(obs: Shaped[Array, "..."], lead: int) -> Int[Array, "*b"]:

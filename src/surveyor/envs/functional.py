@@ -36,6 +36,7 @@ class Functional(eqx.Module):
             raise SurveyorError(
                 f"{name} has observations of several parts; surveyor needs one array."
             )
+        _check_step(env, params, name)
         states = getattr(env.observation_space(params), "n", 0)
         dtype = "int32" if states else str(example.dtype)
         return cls(env, params, name, EnvSpec(int(states), int(actions), 0, example.shape, dtype))
@@ -64,6 +65,21 @@ class Functional(eqx.Module):
         new = jax.tree.map(lambda x, old: jnp.asarray(x, old.dtype), new, state)
         reward = jnp.asarray(reward, jnp.float32)
         return obs.astype(self.spec.dtype), new, reward, terminated, truncated, final
+
+
+def _check_step(env: Any, params: Any, name: str) -> None:
+    """An error where a step is not that of gymnax 1.x."""
+
+    def step():
+        key = jax.random.key(0)
+        return env.step(key, env.reset(key, params)[1], jnp.int32(0), params)
+
+    after = jax.eval_shape(step)
+    if len(after) != 6 or "final_observation" not in after[5]:
+        raise SurveyorError(
+            f"A step of {name} is not that of gymnax 1.x: observation, state, reward, terminated, "
+            "truncated, and info with final_observation, the observation before any reset."
+        )
 
 
 @functools.cache  # one object for each, by which compiled programs are known

@@ -14,7 +14,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from surveyor.envs.reading import Reader, check_rewards, specify
+from surveyor.envs.reading import Reader, check_rewards, specify, wrong_shape
 from surveyor.errors import SurveyorError
 from surveyor.types import EnvSpec
 
@@ -44,6 +44,8 @@ class HostEnvs(abc.ABC):
     name: str
     spec: EnvSpec
     count: int
+    first_action: int = 0
+    """What the environment calls the first of its actions."""
     exact: bool = True
     """Whether `restore` comes to the very moment, or begins new episodes."""
 
@@ -138,10 +140,15 @@ class GymnasiumEnvs(SeededEnvs):
     def __init__(self, name: str, make: Callable[[], gymnasium.Env], count: int):
         self.name, self.count = name, count
         self._envs = [_made(name, make) for _ in range(count)]
+        if len({id(env) for env in self._envs}) < count:
+            raise SurveyorError(
+                f"What makes the environment {name} gives the same one every time, and {count} are "
+                "played side by side: it has to make a new one, or set envs = 1."
+            )
         one = self._envs[0]
         self._reader = Reader(name, one.observation_space)
         self.spec = specify(name, self._reader, one.action_space)
-        self._first = int(getattr(one.action_space, "start", 0))
+        self.first_action = int(getattr(one.action_space, "start", 0))
         self._obs = np.zeros((count, *self.spec.shape), self.spec.dtype)
 
     def read(self, obs: np.ndarray) -> np.ndarray:
@@ -161,17 +168,29 @@ class GymnasiumEnvs(SeededEnvs):
 
     def _reset(self, which: np.ndarray, seeds: np.ndarray) -> np.ndarray:
         for e, seed in zip(np.flatnonzero(which), seeds, strict=True):
-            self._obs[e] = self._reader(self._call(e, "reset", seed=int(seed))[0])
+            self._obs[e] = self._read_one(self._call(e, "reset", seed=int(seed))[0])
         return self._obs.copy()
+
+    def _read_one(self, obs: Any) -> np.ndarray:
+        found = self._reader(obs)
+        if found.shape != self.spec.shape:
+            raise wrong_shape(self.name, found.shape, self.spec.shape)
+        return found
 
     def _step(self, actions: np.ndarray) -> HostStep:
         reward = np.zeros(self.count, np.float32)
         terminated, truncated = np.zeros((2, self.count), bool)
         for e, action in enumerate(actions):
-            obs, reward[e], terminated[e], truncated[e], _ = self._call(
-                e, "step", int(action) + self._first
-            )
-            self._obs[e] = self._reader(obs)
+            after = self._call(e, "step", int(action) + self.first_action)
+            try:
+                obs, earned, terminated[e], truncated[e], _ = after
+                reward[e] = earned
+            except (TypeError, ValueError) as error:
+                raise SurveyorError(
+                    f"A step of {self.name} does not give what Gymnasium says, an observation, a "
+                    f"number as reward, terminated, truncated and info: {error}."
+                ) from None
+            self._obs[e] = self._read_one(obs)
         check_rewards(self.name, reward)
         obs = self._obs.copy()
         ended = terminated | truncated
@@ -181,16 +200,20 @@ class GymnasiumEnvs(SeededEnvs):
         self._reset(np.ones(self.count, bool), self._seeds(range(self.count)))
         for e, actions in enumerate(self._actions):
             for action in actions:
-                self._obs[e] = self._reader(self._call(e, "step", action + self._first)[0])
+                self._obs[e] = self._read_one(self._call(e, "step", action + self.first_action)[0])
         return self._obs.copy()
 
     def _call(self, e: Any, method: str, *arguments: Any, **named: Any) -> Any:
         try:
             return getattr(self._envs[e], method)(*arguments, **named)
         except Exception as error:
-            raise SurveyorError(
-                f"The environment {self.name} failed in {method}: {type(error).__name__}: {error}"
-            ) from error
+            raise failed(self.name, method, error) from error
+
+
+def failed(name: str, method: str, error: Exception) -> SurveyorError:
+    """What somebody's environment has raised, in a sentence."""
+    said = f"{type(error).__name__}: {error}"
+    return SurveyorError(f"The environment {name} failed in {method}: {said}")
 
 
 def _made(name: str, make: Callable[[], Any]) -> gymnasium.Env:
@@ -219,21 +242,21 @@ class VectorEnvs(HostEnvs):
         self._reader = Reader(name, env.single_observation_space)
         self.spec = specify(name, self._reader, env.single_action_space)
         self._mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
-        self._first = int(getattr(env.single_action_space, "start", 0))
+        self.first_action = int(getattr(env.single_action_space, "start", 0))
         self._over = np.zeros(self.count, bool)
 
     def begin(self, seed: int) -> np.ndarray:
-        obs, _ = self._env.reset(seed=seed)
         self._over = np.zeros(self.count, bool)
-        return self._reader(obs)
+        return self._reader(self._call("reset", seed=seed)[0])
+
+    def _call(self, method: str, *arguments: Any, **named: Any) -> Any:
+        try:
+            return getattr(self._env, method)(*arguments, **named)
+        except Exception as error:
+            raise failed(self.name, method, error) from error
 
     def step(self, actions: np.ndarray) -> HostStep:
-        try:
-            obs, reward, terminated, truncated, info = self._env.step(actions + self._first)
-        except Exception as error:
-            raise SurveyorError(
-                f"The environment {self.name} failed in step: {type(error).__name__}: {error}"
-            ) from error
+        obs, reward, terminated, truncated, info = self._call("step", actions + self.first_action)
         check_rewards(self.name, reward)
         obs, ended, skipped = self._reader(obs), terminated | truncated, self._over
         final = obs
@@ -242,7 +265,7 @@ class VectorEnvs(HostEnvs):
             for e in np.flatnonzero(ended):
                 final[e] = self._reader(info["final_obs"][e])
         elif np.any(ended) and self._mode == AutoresetMode.DISABLED:
-            obs = self._reader(self._env.reset(options={"reset_mask": ended})[0])
+            obs = self._reader(self._call("reset", options={"reset_mask": ended})[0])
         elif self._mode == AutoresetMode.NEXT_STEP:
             self._over = ended
         reward = np.asarray(reward, np.float32)

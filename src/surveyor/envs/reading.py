@@ -32,9 +32,11 @@ class Reader:
             self.shape = space.shape
             small = np.issubdtype(space.dtype, np.unsignedinteger) and space.dtype.itemsize == 1
             whole = small and len(self.shape) in (0, 1, 3)
-            self.dtype = "uint8" if whole else "float32"
             if whole and self.shape and np.max(space.high) <= 1:
                 self.dtype = "bool"
+            else:  # bytes that do not go up to 255 are scaled by what they go up to
+                whole = whole and int(np.max(space.high)) > 127
+                self.dtype = "uint8" if whole else "float32"
             if not whole:
                 self._set_scale(space)
         else:
@@ -48,15 +50,8 @@ class Reader:
             return self._states(np.asarray(obs))
         obs = np.asarray(obs)
         if obs.shape[max(0, obs.ndim - len(self.shape)) :] != self.shape:
-            raise SurveyorError(
-                f"{self.name} gave an observation of shape {obs.shape} where its observation space "
-                f"says {self.shape}."
-            )
-        if self.dtype == "float32" and not np.all(np.isfinite(obs)):
-            raise SurveyorError(
-                f"{self.name} gave an observation that is not finite; training has stopped, and "
-                "what was learnt up to the last checkpoint is kept."
-            )
+            raise wrong_shape(self.name, obs.shape, self.shape)
+        check_observations(self.name, obs)
         if self._scale is not None:
             obs = (obs - self._offset) * self._scale
         return obs.astype(self.dtype)
@@ -89,6 +84,22 @@ def specify(name: str, reader: Reader, actions: spaces.Space) -> EnvSpec:
     if math.prod(reader.shape) == 0:
         raise SurveyorError(f"{name} has empty observations.")
     return EnvSpec(reader.states, int(actions.n), 0, reader.shape, reader.dtype)
+
+
+def wrong_shape(name: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> SurveyorError:
+    """The error."""
+    return SurveyorError(
+        f"{name} gave an observation of shape {shape} where its observation space says {expected}."
+    )
+
+
+def check_observations(name: str, obs: np.ndarray) -> None:
+    """Stop where the network would be poisoned."""
+    if np.issubdtype(obs.dtype, np.floating) and not np.all(np.isfinite(obs)):
+        raise SurveyorError(
+            f"{name} gave an observation that is not finite; training has stopped, and what was "
+            "learnt up to the last checkpoint is kept."
+        )
 
 
 def check_rewards(name: str, reward: Any) -> None:

@@ -184,7 +184,7 @@ def _whole(entry: dict[str, Any], key: str, name: str) -> int | None:
 
 
 def _agent(entry: dict[str, Any], env: str, point: dict[str, Any], name: str) -> Agent:
-    base = agents.preset(entry["agent"], problems.family(env), entry.get("preset"))
+    base = agents.preset(entry["agent"], problems.preset_for(env), entry.get("preset"))
     fields = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
     changes = {**_table(entry, "set", name), **point}
     if both := set(_table(entry, "set", name)) & set(point):

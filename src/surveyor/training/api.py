@@ -37,7 +37,8 @@ def configure(
     """A run's configuration; a named agent takes the preset for the environment."""
     name, source = problems.name_of(env), None if isinstance(env, str) else env
     family = problems.family(name) if source is None else problems.family_of(source)
-    chosen = agents.preset(agent, family) if isinstance(agent, str) else agent
+    kind = problems.preset_for(env)
+    chosen = agents.preset(agent, kind) if isinstance(agent, str) else agent
     if isinstance(agent, str) and source is not None:
         chosen = problems.fitted(chosen, source)
     if source is None:

@@ -59,7 +59,7 @@ class Config:
     def name(self) -> str:
         """The run folder's name."""
         agent = agents.name_of(self.agent)
-        env = re.sub(r"[^A-Za-z0-9.]+", "-", self.env)
+        env = re.sub(r"[^A-Za-z0-9.]+", "-", self.env)[:80]  # the hash is of all of it
         return f"{env}-{agent}-s{self.seed}-{self.digest()[:8]}"
 
     def digest(self) -> str:

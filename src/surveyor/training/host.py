@@ -68,6 +68,10 @@ class HostRunner(StepRunner):
     def spec(self) -> EnvSpec:
         return self.envs.spec
 
+    @property
+    def first_action(self) -> int:
+        return self.envs.first_action
+
     def make(self, count: int) -> HostEnvs:
         """About so many environments of the same kind, for a test."""
         return self._again(count)

@@ -10,7 +10,9 @@ from typing import Any
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
-from gymnasium.vector import VectorEnv
+from gymnasium.spaces import Discrete
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from surveyor import envs
 from surveyor.agents.base import Agent
@@ -22,6 +24,8 @@ from surveyor.training.config import Config
 from surveyor.training.host import HostRunner
 from surveyor.training.runner import EpisodeRunner, FunctionalRunner, Runner
 
+USUAL = (OrderEnforcing, PassiveEnvChecker, TimeLimit)
+"""Wrappers that `gymnasium.make` puts around an environment by itself."""
 STEPS = {"MinAtar": 1_000_000, "ALE": 50_000_000, "Gymnasium": 200_000}
 """Steps by default: on Atari those of the paper, 200 million frames."""
 
@@ -42,6 +46,28 @@ def family(name: str) -> str:
 def family_of(env: Any) -> str:
     """The same of an environment that was given as an object."""
     return env.name.partition("-")[0] if isinstance(env, envs.Environment) else "Gymnasium"
+
+
+def preset_for(env: Any) -> str:
+    """The family by which an agent chooses its preset: as those two, but Numbered for Gymnasium
+    environments whose observations are the numbers of states."""
+    kind = family(env) if isinstance(env, str) else family_of(env)
+    return "Numbered" if kind == "Gymnasium" and _numbered(env) else kind
+
+
+def _numbered(env: Any) -> bool:
+    """What cannot be made is said when the run is to begin."""
+    try:
+        if isinstance(env, str):
+            env = gymnasium.make(_gymnasium_spec(env))
+            env.close()
+        elif not hasattr(env, "step"):
+            env = env()
+            env.close()
+        space = getattr(env, "single_observation_space", getattr(env, "observation_space", None))
+    except Exception:
+        return False
+    return isinstance(space, Discrete)
 
 
 def check(name: str) -> str:
@@ -80,14 +106,26 @@ def name_of(env: Any) -> str:
     """What an environment is called: its own name, or that of its class."""
     if isinstance(env, str):
         return env
+    if isinstance(env, tuple) and env:  # with its parameters, as gymnax.make gives it
+        return name_of(env[0])
     if isinstance(env, type) or (callable(env) and not hasattr(env, "step")):
         return _name_of_made(env)
-    spec = getattr(env, "spec", None)
-    if isinstance(spec, EnvSpec):
-        given = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
-        return " ".join([spec.id, *(f"{key}={value}" for key, value in given.items())])
     inner = getattr(env, "unwrapped", env)
-    return str(getattr(env, "name", type(inner).__name__))
+    spec = getattr(inner, "spec", None)
+    if not isinstance(spec, EnvSpec):
+        return " ".join([str(getattr(env, "name", type(inner).__name__)), *_wrappers(env)])
+    given = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
+    return " ".join([spec.id, *(f"{key}={value}" for key, value in given.items()), *_wrappers(env)])
+
+
+def _wrappers(env: Any) -> list[str]:
+    """Those around it that somebody has chosen: with them it is another environment."""
+    found = []
+    while isinstance(env, gymnasium.Wrapper):
+        if not isinstance(env, USUAL):
+            found.append(type(env).__name__)
+        env = env.env
+    return found[::-1]
 
 
 def _name_of_made(make: Callable[[], Any]) -> str:
@@ -109,9 +147,8 @@ def fitted(agent: Agent, env: Any) -> Agent:
         return dataclasses.replace(
             agent, envs=env.num_envs, train_every=every if fits else env.num_envs
         )
-    if isinstance(env, gymnasium.Env) and env.spec is None:
-        return dataclasses.replace(agent, envs=1)
-    return agent
+    # Of an object there is one; a function makes as many as are asked for.
+    return dataclasses.replace(agent, envs=1) if isinstance(env, gymnasium.Env) else agent
 
 
 def names() -> list[str]:
@@ -136,8 +173,9 @@ def _from_object(config: Config, env: Any) -> Runner:
         return EpisodeRunner(config, env)
     if isinstance(env, Functional):
         return FunctionalRunner(config, env)
+    env, params = env if isinstance(env, tuple) and len(env) == 2 else (env, None)
     if hasattr(env, "reset") and hasattr(env, "step") and hasattr(env, "default_params"):
-        return FunctionalRunner(config, Functional.wrap(env, name=config.env))
+        return FunctionalRunner(config, Functional.wrap(env, params, config.env))
     if callable(env):
         return HostRunner(config, partial(_gymnasium, config.env, env))
     raise SurveyorError(
@@ -148,6 +186,8 @@ def _from_object(config: Config, env: Any) -> Runner:
 
 def _copy(name: str, env: Any) -> Any:
     """Another one like it, for a test: training goes on with its own."""
+    if isinstance(env, AsyncVectorEnv):  # a copy would close its processes' pipes
+        return SyncVectorEnv(env.env_fns, autoreset_mode=env.metadata["autoreset_mode"])
     try:
         return copy.deepcopy(env)
     except Exception:

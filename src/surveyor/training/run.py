@@ -135,7 +135,13 @@ class Run:
             with contextlib.nullcontext() if self.folder is None else self.folder.held():
                 if before is not None:
                     before()
-                yield from self._chunks()
+                try:
+                    yield from self._chunks()
+                except SurveyorError as error:  # of the environment, for example
+                    if self.folder is not None:
+                        with contextlib.suppress(OSError):
+                            self.folder.fail(str(error))
+                    raise
         if self.folder is not None and self.folder.result() is None:
             self.checkpoint()
             self.folder.finish(self.result)
@@ -204,7 +210,8 @@ class Run:
         ties = rng.random((int(np.prod(lead)), spec.num_actions), np.float32)
         rows = obs.reshape(-1, *spec.shape)
         actions = _actions(self.agent, self.state, index, rows, ties)
-        return np.asarray(actions, np.int64).reshape(lead), state
+        actions = self.runner.first_action + np.asarray(actions, np.int64)
+        return actions.reshape(lead), state
 
     def q_posterior(self, observation: Any) -> QPosterior:
         """Mean and joint covariance of Q over these observations and all actions."""

@@ -18,7 +18,7 @@ from surveyor.agents.base import Agent
 from surveyor.envs.atari import FRAMES
 from surveyor.envs.base import Environment
 from surveyor.envs.functional import Functional
-from surveyor.envs.reading import check_rewards
+from surveyor.envs.reading import check_observations, check_rewards
 from surveyor.errors import SurveyorError
 from surveyor.training import compiled, functional
 from surveyor.training.config import Config
@@ -60,6 +60,11 @@ class Runner(abc.ABC):
     @abc.abstractmethod
     def spec(self) -> EnvSpec:
         """What the environment looks like to an agent."""
+
+    @property
+    def first_action(self) -> int:
+        """What the environment calls the first of its actions."""
+        return 0
 
     @abc.abstractmethod
     def start(self) -> PyTree:
@@ -246,6 +251,7 @@ class FunctionalRunner(StepRunner):
             loop, metrics = jax.block_until_ready(program(loop, key, rounds))
             took = time.perf_counter() - began
             check_rewards(self.env.name, np.asarray(loop.ring.reward))
+            check_observations(self.env.name, np.asarray(loop.obs))
             steps = int(loop.learning.step) - before
             yield Chunk(loop, [self.record(loop, metrics, steps, took)], took)
 

@@ -384,7 +384,7 @@
       mode: "lines+markers", line: { color: COLOURS[k % COLOURS.length], width: 1.6 }, cliponaxis: false,
       marker: end(path), name: `sample ${k + 1}`,
     }));
-    draw(panel(parent, "belief-policy"), `P(${belief.moves[0]}); sampled policies${reached(look)}`, [
+    draw(panel(parent, "belief-policy"), `P(${belief.moves[0]})${reached(look)}`, [
       heat(belief, square(belief, unpack(look.probability), 1, 0, same), { colorscale: LIKELY, zmin: 0, zmax: 1 }), ...walks], SQUARE);
     correlations(belief, look);
   }
@@ -397,7 +397,7 @@
 
   function reached(look) {
     const count = look.paths.filter((path) => path.succeeded).length;
-    return `, ${count} of ${look.paths.length} to the reward ★`;
+    return `; ${count} of ${look.paths.length} samples to the reward ★`;
   }
 
   function line(belief, i) {
