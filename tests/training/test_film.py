@@ -35,6 +35,13 @@ def test_a_film_shows_every_observation_of_an_episode(game, tmp_path, suffix):
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
+def test_a_classic_environment_is_drawn(tmp_path, capfd):
+    run = sv.train("uniform", "CartPole-v1", steps=8)
+    path = film.write(run, tmp_path / "pole.gif")
+    assert path.stat().st_size > 1000
+    assert capfd.readouterr().out == ""
+
+
 def test_a_film_ends_where_it_would_be_too_long(game, tmp_path, monkeypatch):
     monkeypatch.setattr(film, "LONGEST", 3)
     path = film.write(game, tmp_path / "short.gif")

@@ -1,6 +1,7 @@
 """A film of one greedy episode."""
 
 import contextlib
+import os
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -80,6 +81,9 @@ class EnoughError(Exception):
 def watch(run: Run, seed: int, see: See) -> None:
     """Play a greedy episode; `see` is called before every step, with the observation, with what
     makes a picture of it and with the action, and may raise `EnoughError`."""
+    # Classic environments draw with pygame, which greets everybody and looks for a loudspeaker.
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
     with contextlib.suppress(EnoughError):
         _watch(run, seed, see)
 
