@@ -4,7 +4,6 @@ import dataclasses
 import itertools
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -15,50 +14,14 @@ import jax
 import numpy as np
 import pytest
 from gymnasium import spaces
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import surveyor as sv
 from surveyor.envs.host import GymnasiumEnvs, VectorEnvs
 from surveyor.errors import SurveyorError
 from surveyor.ring import ENDED
 from surveyor.training.run import Run
-
-QUICK = dataclasses.replace(
-    sv.SU.classic(), hidden=16, features=8, random_features=3, warmup=40, envs=2, train_every=2,
-    replay_capacity=400,
-)  # fmt: skip
-
-
-class Scripted(gymnasium.Env):
-    """Counts its steps: the observation is (episode, step), the reward the step. Episodes end after
-    three steps and five in turn: the first by termination, the second by truncation."""
-
-    action_space = spaces.Discrete(2)
-    observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
-
-    def __init__(self, fails_at=None, reward=None, sees=0.0):
-        self.episode, self.fails_at, self.reward, self.sees = -1, fails_at, reward, sees
-        self.total = 0
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.episode += 1
-        self.step_number = 0
-        return self._obs(), {}
-
-    def step(self, action):
-        self.step_number += 1
-        self.total += 1
-        if self.total == self.fails_at:
-            raise ValueError("the cable is out")
-        short = self.episode % 2 == 0
-        reward = self.step_number if self.reward is None else self.reward
-        terminated = short and self.step_number == 3
-        truncated = not short and self.step_number == 5
-        return self._obs(), float(reward), terminated, truncated, {}
-
-    def _obs(self):
-        return np.array([self.episode, self.step_number], np.float32) + self.sees
+from tests.training.scripted import QUICK, Scripted
 
 
 def transitions(run):
@@ -229,78 +192,6 @@ def test_a_gymnasium_environment_may_be_called_as_ours_are():
             sv.train(QUICK, "Chain-v8", steps=50)
     finally:
         del gymnasium.registry["Chain-v7"]
-
-
-class Odd(Scripted):
-    """Gives what is asked for."""
-
-    def __init__(self, after=None, sees=None):
-        super().__init__()
-        self.after, self.shown = after, sees
-
-    def step(self, action):
-        obs, reward, terminated, truncated, info = super().step(action)
-        obs = obs if self.shown is None else self.shown
-        return self.after or (obs, reward, terminated, truncated, info)
-
-
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        (lambda: Odd((np.zeros(2), 1.0, False, {})), "A step of Odd does not give"),
-        (lambda: Odd((np.zeros(2), np.ones(2), False, False, {})), "A step of Odd does not give"),
-        (lambda: Odd((np.zeros(2), "one", False, False, {})), "A step of Odd does not give"),
-        (lambda: Odd(sees=np.zeros((2, 2))), r"observation of shape \(2, 2\) where"),
-        (lambda: Odd(sees=np.zeros((1, 2))), r"observation of shape \(1, 2\) where"),
-    ],
-)
-def test_a_step_that_is_none_is_said_so_and_noted(tmp_path, make, sentence):
-    with pytest.raises(SurveyorError, match=sentence):
-        sv.train(QUICK, make, steps=40, out=tmp_path)
-    (failure,) = tmp_path.glob("*/failure.json")
-    assert re.search(sentence, json.loads(failure.read_text())["reason"])
-
-
-def test_one_environment_is_not_played_as_several():
-    env = Scripted()
-    with pytest.raises(SurveyorError, match="gives the same one every time, and 2 are played"):
-        sv.train(QUICK, lambda: env, steps=40)
-
-
-class Negated(gymnasium.RewardWrapper):
-    def reward(self, reward):
-        return -reward
-
-
-def test_a_wrapped_object_is_trained_by_name_and_is_another_environment(tmp_path):
-    plain, negated = gymnasium.make("CartPole-v1"), Negated(gymnasium.make("CartPole-v1"))
-    runs = [sv.train("uniform", env, steps=60, out=tmp_path) for env in (plain, negated)]
-    assert [run.config.env for run in runs] == ["CartPole-v1", "CartPole-v1 Negated"]
-    assert runs[0].result["return"] == -runs[1].result["return"] > 0
-    with pytest.raises(SurveyorError, match="no environment 'CartPole-v1 Negated'"):
-        sv.load(runs[1].folder.path)
-    long = gymnasium.make("FrozenLake-v1", desc=["SFFF" * 10] * 39 + ["FFFG" * 10])
-    assert len(sv.train("uniform", long, steps=8, out=tmp_path).folder.path.name) < 120
-
-
-class Shifted(Scripted):
-    action_space = spaces.Discrete(2, start=5)
-
-
-def test_actions_are_called_what_the_environment_calls_them():
-    run = sv.train(QUICK, Shifted, steps=60)
-    assert run.predict(np.zeros(2, np.float32))[0] in (5, 6)
-    assert set(run.predict(np.zeros((40, 2), np.float32))[0]) <= {5, 6}
-
-
-def test_an_asynchronous_vector_environment_survives_its_test():
-    env = AsyncVectorEnv([Scripted] * 2, context="spawn")
-    try:
-        run = sv.train(QUICK, env, steps=60)
-        assert len(sv.evaluate(run, 2).returns) == 2
-        env.reset(seed=0)
-    finally:
-        env.close()
 
 
 def test_su_solves_a_lake_of_numbered_states():

@@ -280,9 +280,7 @@ class RunFolder:
             np.savez_compressed(file, allow_pickle=False, **arrays)
 
     def _belief(self, at: int | str) -> Path:
-        return (
-            self._beliefs / f"{at:010d}.npz" if isinstance(at, int) else self._beliefs / f"{at}.npz"
-        )
+        return self._beliefs / (f"{at:010d}.npz" if isinstance(at, int) else f"{at}.npz")
 
     def _lines(self) -> list[bytes]:
         return self._metrics.read_bytes().splitlines() if self._metrics.exists() else []
