@@ -239,6 +239,7 @@ def test_one_damaged_run_does_not_hide_the_others(tmp_path, write, capsys):
     assert "2 runs: 2 done" in said  # it has a result; what is wrong with it is said
     assert "config.json" in said
     assert main(["plot", str(out)]) == 0
+    assert f"Left out, for they cannot be read: {first.name}." in capsys.readouterr().err
     assert main(["sweep", path, "--out", str(out)]) == 0  # which mends it
     capsys.readouterr()
     assert main(["status", str(out)]) == 0

@@ -131,7 +131,10 @@ def plot(argv: list[str]) -> int:
     options = parse(Plot, argv, "surveyor plot")
     plots.require_matplotlib()
     where = storage.at(options.folder)
-    found = summary.curves(where, status.survey(where))
+    standings = status.survey(where)
+    if lost := [each.name for each in standings if each.state != "waiting" and not each.config]:
+        print(f"Left out, for they cannot be read: {', '.join(lost)}.", file=sys.stderr)
+    found = summary.curves(where, standings)
     remote = "://" in options.folder
     out = options.out or (Path("plots") if remote else Path(options.folder) / "plots")
     every = list(dict.fromkeys(label for label, _ in found))
