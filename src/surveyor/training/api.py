@@ -37,9 +37,9 @@ def configure(
     """A run's configuration; a named agent takes the preset for the environment."""
     name, source = problems.name_of(env), None if isinstance(env, str) else env
     family = problems.family(name) if source is None else problems.family_of(source)
-    kind = problems.preset_for(env)
-    chosen = agents.preset(agent, kind) if isinstance(agent, str) else agent
-    if isinstance(agent, str) and source is not None:
+    by_name = isinstance(agent, str)
+    chosen = agents.preset(agent, problems.preset_for(env)) if by_name else agent
+    if by_name and source is not None:
         chosen = problems.fitted(chosen, source)
     if source is None:
         name = problems.check(name)

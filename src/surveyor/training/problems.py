@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import difflib
+import functools
 import importlib
 from collections.abc import Callable
 from functools import partial
@@ -52,16 +53,20 @@ def preset_for(env: Any) -> str:
     """The family by which an agent chooses its preset: as those two, but Numbered for Gymnasium
     environments whose observations are the numbers of states."""
     kind = family(env) if isinstance(env, str) else family_of(env)
-    return "Numbered" if kind == "Gymnasium" and _numbered(env) else kind
+    if kind != "Gymnasium":
+        return kind
+    return "Numbered" if (_named if isinstance(env, str) else _numbered)(env) else kind
+
+
+@functools.cache
+def _named(name: str) -> bool:
+    return _numbered(lambda: gymnasium.make(_gymnasium_spec(name)))
 
 
 def _numbered(env: Any) -> bool:
     """What cannot be made is said when the run is to begin."""
     try:
-        if isinstance(env, str):
-            env = gymnasium.make(_gymnasium_spec(env))
-            env.close()
-        elif not hasattr(env, "step"):
+        if not hasattr(env, "step"):
             env = env()
             env.close()
         space = getattr(env, "single_observation_space", getattr(env, "observation_space", None))
