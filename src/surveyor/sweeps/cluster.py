@@ -244,10 +244,12 @@ def _warn(ray: Any, needs: list[Needs]) -> None:
 def _reach(address: str) -> None:
     """An error soon where nothing listens, or something else does; Ray itself would wait for
     minutes."""
-    host, _, port = address.rpartition(":")
+    host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
         return
     socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
+    if address.startswith("ray://"):  # Ray's own client, which ends its waiting by itself
+        return
     probe = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     nothing = subprocess.DEVNULL
     try:

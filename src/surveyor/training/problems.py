@@ -66,7 +66,7 @@ def _named(name: str) -> bool:
 def _numbered(env: Any) -> bool:
     """What cannot be made is said when the run is to begin."""
     try:
-        if not hasattr(env, "step"):
+        if isinstance(env, type) or not hasattr(env, "step"):
             env = env()
             env.close()
         space = getattr(env, "single_observation_space", getattr(env, "observation_space", None))
