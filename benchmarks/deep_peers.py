@@ -151,7 +151,10 @@ PARTS: dict[str, tuple[Callable[[int], dict[str, float]], int]] = {
 def measure(name: str, steps: int) -> dict[str, float]:
     """In a process of its own, on its cores."""
     cores = sorted(os.sched_getaffinity(0))[: PARTS[name][1]]
-    threads = {name: str(len(cores)) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    # On two cores everyone has the threads that it takes by itself: surveyor tells OpenBLAS to have
+    # one, and would be half as fast with more, which spin.
+    one = len(cores) == 1
+    threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS") if one}
     done = subprocess.run(
         [sys.executable, str(Path(__file__)), "--part", name, "--steps", str(steps)],
         env=os.environ | threads,
