@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree, Shaped
 
 from surveyor.agents.base import Agent
+from surveyor.agents.ube import UBE
 from surveyor.envs.base import Environment, Params
 from surveyor.training import compiled
 from surveyor.training.folder import RunFolder
@@ -31,7 +32,7 @@ OBSERVED = "observations"
 Indices = tuple[PyTree, int]
 """Several of them, as an agent's `several` gives them."""
 SOON: dict[str, str | bool] = {
-    "xla_backend_optimization_level": "1",  # at 0 some normal draws are NaN
+    "xla_backend_optimization_level": "0",
     "xla_llvm_disable_expensive_passes": True,
 }
 """Compiler options for a program that is better ready soon than fast."""
@@ -124,7 +125,9 @@ def on_a_map(agent: Agent, env: Environment) -> Callable[..., dict[str, Array]] 
     key = jax.random.key(0)
     loop = jax.eval_shape(lambda: compiled.start(agent, env, key))
     lowered = jax.jit(program).lower(loop.agent, loop.visits, env.default_params, key)
-    return lowered.compile(compiler_options=SOON)
+    # At level 0 some of the normal draws that UBE makes for every state are NaN.
+    level = {"xla_backend_optimization_level": "1"} if isinstance(agent, UBE) else {}
+    return lowered.compile(compiler_options={**SOON, **level})
 
 
 def _along(
