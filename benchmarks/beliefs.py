@@ -21,8 +21,8 @@ from unittest import mock
 
 def measure(env: str, episodes: int, beliefs: bool) -> dict[str, float]:
     import surveyor as sv
-    from surveyor.training import api
-    from surveyor.training.recorder import Recorder
+    from surveyor.runs import api
+    from surveyor.runs.recorder import Recorder
 
     looking = 0.0
 

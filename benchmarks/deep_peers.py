@@ -88,7 +88,8 @@ def su_atari(_: int) -> dict[str, float]:
     import numpy as np
 
     import surveyor as sv
-    from surveyor.training import api, problems
+    from surveyor.runs import api
+    from surveyor.training import problems
     from surveyor.training.host import HostRunner, Verbs
 
     agent = dataclasses.replace(sv.SU.atari(), warmup=LEARNING_STARTS, replay_capacity=20_000)

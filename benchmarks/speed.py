@@ -29,9 +29,9 @@ import numpy as np
 import optax
 
 import surveyor as sv
-from surveyor.networks import TabularNetwork
-from surveyor.successors import Outputs
-from surveyor.training import compiled
+from surveyor.models.networks import TabularNetwork
+from surveyor.models.successors import Outputs
+from surveyor.training import episodes as compiled
 from surveyor.types import Batch
 
 AGENT = sv.SU.chain()  # batch 100, d = 20, 40 gradient steps an episode

@@ -18,7 +18,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 @pytest.fixture(autouse=True, scope="session")
 def looks_may_take_their_time():
     """On a busy machine looks at beliefs would be left out, and tests count them."""
-    from surveyor.training import recorder
+    from surveyor.runs import recorder
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recorder, "FREE_SECONDS", 600.0)

@@ -9,7 +9,7 @@ import pytest
 
 import surveyor as sv
 from surveyor.cli import main
-from surveyor.training import parallel
+from surveyor.launch import pool as parallel
 
 NO = "--no-beliefs"
 """What most tests say, for speed."""

@@ -10,7 +10,7 @@ import optax
 import pytest
 
 import surveyor as sv
-from surveyor.deep import Convolution, DeepAdam, Dense, Torso, Trained, choose, times
+from surveyor.models.deep import Convolution, DeepAdam, Dense, Torso, Trained, choose, times
 from surveyor.types import EnvSpec
 from tests.common import SMALL, VECTOR, batch, begun, observations
 

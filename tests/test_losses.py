@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from surveyor.losses import penalty, q_loss, reward_loss, successor_loss
+from surveyor.models.losses import penalty, q_loss, reward_loss, successor_loss
 
 W = jnp.array([2.0, -1.0])
 PHI = jnp.array([0.6, 0.8])

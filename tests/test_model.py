@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from surveyor.model import FREE, Model
+from surveyor.inference.mdp import FREE, Model
 from surveyor.types import EnvSpec, Transition
 
 SPEC = EnvSpec(num_states=3, num_actions=2, horizon=4)

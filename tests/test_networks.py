@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from surveyor.networks import Shared, TabularNetwork
+from surveyor.models.networks import Shared, TabularNetwork
 from surveyor.types import EnvSpec
 
 
@@ -61,7 +61,7 @@ def test_novelty_features_are_those_that_phi_never_has():
 
 
 def test_the_fast_gradient_is_the_gradient():
-    from surveyor.networks import linear
+    from surveyor.models.networks import linear
 
     x, W = jax.random.normal(jax.random.key(0), (7, 3)), jnp.arange(6.0).reshape(3, 2)
     fast = jax.grad(lambda x, W: jnp.sum(jnp.sin(linear(x, W))), (0, 1))(x, W)

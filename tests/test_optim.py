@@ -6,7 +6,7 @@ import numpy as np
 import optax
 import pytest
 
-from surveyor.optim import RowAdam, Table
+from surveyor.models.tables import RowAdam, Table
 
 RATE = 1e-2
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from surveyor.posterior import DECAYED_FLOOR, PANEL, ActionPosteriors, Posterior
+from surveyor.inference.posterior import DECAYED_FLOOR, PANEL, ActionPosteriors, Posterior
 
 
 class Reference:

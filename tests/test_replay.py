@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from surveyor.replay import Replay
+from surveyor.replay.episodes import Replay
 from surveyor.types import Transition
 
 

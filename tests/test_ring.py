@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from surveyor.ring import Ring
+from surveyor.replay.steps import Ring
 from surveyor.types import EnvSpec
 
 VECTOR = EnvSpec(0, 3, 0, (2,), "float32")

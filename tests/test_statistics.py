@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from surveyor import statistics
+from surveyor.sweeps import statistics
 
 SETS = json.loads((Path(__file__).parent / "fixtures" / "rliable.json").read_text())["sets"]
 

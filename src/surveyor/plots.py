@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surveyor.errors import SurveyorError
-from surveyor.training.run import Run
+from surveyor.runs.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from surveyor.experiments.checks import Check
-    from surveyor.experiments.studies import Outcome
+    from surveyor.paper.checks import Check
+    from surveyor.paper.studies import Outcome
 
 BLUE, ORANGE, GREY = "#1f5fa8", "#e07b1a", "#8a8a8a"
 RED, GREEN = "#c0392b", "#2e8b57"
@@ -108,7 +108,7 @@ def figure3(
     """Learning time against the chain's size, in log-log, with fitted and published lines."""
     from matplotlib.figure import Figure
 
-    from surveyor.experiments import fig3
+    from surveyor.paper import fig3
 
     figure = Figure(figsize=(7.5, 5), layout="constrained")
     axes = figure.subplots()

@@ -11,7 +11,7 @@ import pytest
 import surveyor as sv
 from surveyor import agents
 from surveyor.agents.su import one_of
-from surveyor.deep import DeepAdam, Trained
+from surveyor.models.deep import DeepAdam, Trained
 from surveyor.types import Trail
 from tests.common import SMALL, VECTOR, batch, begun, observations
 

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from surveyor.agents.ideal import IdealSU
-from surveyor.experiments.propositions import explored
+from surveyor.agents.ideal_su import IdealSU
+from surveyor.paper.propositions import explored
 
 
 def test_successor_features_solve_their_bellman_equation():

@@ -7,11 +7,12 @@ import pytest
 
 import surveyor as sv
 from surveyor.cli import main
-from surveyor.experiments import atari, atari_table
-from surveyor.experiments.atari_table import Column
-from surveyor.training import api, storage, work
-from surveyor.training.examine import Exams
-from surveyor.training.folder import RunFolder
+from surveyor.launch import work
+from surveyor.paper import atari, atari_table
+from surveyor.paper.atari_table import Column
+from surveyor.runs import api, storage
+from surveyor.runs.examine import Exams
+from surveyor.runs.folder import RunFolder
 
 
 def test_the_published_scores_give_the_paper_s_table(tmp_path, capsys):

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from surveyor.experiments import propositions
-from surveyor.experiments.checks import Check, geometric_median, pieces, share
+from surveyor.paper import propositions
+from surveyor.paper.checks import Check, geometric_median, pieces, share
 
 
 def test_intervals_are_exact():

@@ -8,8 +8,8 @@ import pytest
 
 from surveyor.agents import PSRL
 from surveyor.cli import main
-from surveyor.experiments import fig2, fig3, studies, tables
-from surveyor.experiments.studies import Cell, Outcome
+from surveyor.paper import fig2, fig3, studies, tables
+from surveyor.paper.studies import Cell, Outcome
 
 
 def outcome(solved, size=10, name="SU", first=None):

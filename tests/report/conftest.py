@@ -8,7 +8,7 @@ import pytest
 
 import surveyor as sv
 from surveyor.report import collect, page
-from surveyor.training.folder import RunFolder
+from surveyor.runs.folder import RunFolder
 
 HOSTILE = "<img src=x onerror='window.hacked=1'></script><script>window.hacked=1</script>"
 

@@ -16,7 +16,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 from surveyor.report import live
-from surveyor.training.folder import RunFolder
+from surveyor.runs.folder import RunFolder
 
 SHOTS = Path(__file__).parents[2] / "test-artefacts"
 """Pictures of what was tested, for whoever wants to look."""

@@ -13,7 +13,7 @@ import pytest
 
 import surveyor as sv
 from surveyor.cli import main
-from surveyor.sweeps import cluster
+from surveyor.launch import cluster
 from tests.sweeps.common import metrics, processes, wait_for
 
 SPEC = """

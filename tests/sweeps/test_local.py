@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from surveyor.cli import main
+from surveyor.launch import pool as parallel
+from surveyor.runs import storage
+from surveyor.runs.folder import RunFolder
 from surveyor.sweeps import spec
-from surveyor.training import parallel, storage
-from surveyor.training.folder import RunFolder
 from tests.sweeps.common import metrics, processes, wait_for
 
 ROOT = Path(__file__).parents[2]

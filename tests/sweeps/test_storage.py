@@ -11,8 +11,9 @@ import pytest
 
 import surveyor as sv
 from surveyor.errors import HeldError
-from surveyor.training import api, remote, storage, work
-from surveyor.training.folder import RunFolder
+from surveyor.launch import work
+from surveyor.runs import api, remote, storage
+from surveyor.runs.folder import RunFolder
 
 CONFIG = api.configure("uniform", "Tree-4", episodes=200)
 

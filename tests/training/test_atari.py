@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import surveyor as sv
-from surveyor import cli
+from surveyor.cli import main as cli
 from surveyor.envs.atari import AtariEnvs, human_normalised, rom, scores
 from surveyor.errors import SurveyorError
-from surveyor.training.run import Run
+from surveyor.runs.run import Run
 
 QUICK = dataclasses.replace(
     sv.SU.atari(), torso="mlp", hidden=8, features=4, warmup=40, replay_capacity=500, batch_size=4

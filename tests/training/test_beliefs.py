@@ -8,8 +8,9 @@ import pytest
 from scipy.stats import norm
 
 import surveyor as sv
-from surveyor.training import beliefs, recorder
-from surveyor.training.folder import RunFolder
+from surveyor.runs import recorder
+from surveyor.runs.folder import RunFolder
+from surveyor.training import beliefs
 
 
 def train(out, agent="su", env="Tree-5", episodes=40, **more):

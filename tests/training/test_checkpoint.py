@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from surveyor.errors import SurveyorError
-from surveyor.training import checkpoint
+from surveyor.runs import checkpoint
 
 
 def blank(rows):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import surveyor as sv
-from surveyor.training import compiled
-from surveyor.training.run import Run
+from surveyor.runs.run import Run
+from surveyor.training import episodes as compiled
 
 FAST = dataclasses.replace(
     sv.SU.tree(), features=8, novelty=4, batch_size=16, recent=4, gradient_steps=2

@@ -10,7 +10,7 @@ import pytest
 
 import surveyor as sv
 from surveyor.errors import SurveyorError
-from surveyor.training import film
+from surveyor.runs import film
 
 
 @pytest.fixture(scope="module")

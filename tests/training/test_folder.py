@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import surveyor as sv
-from surveyor.training import api
-from surveyor.training.folder import RunFolder
+from surveyor.runs import api
+from surveyor.runs.folder import RunFolder
 
 FAST = dataclasses.replace(
     sv.SU.tree(), features=8, novelty=4, batch_size=16, recent=4, gradient_steps=2
@@ -254,7 +254,7 @@ def test_a_run_is_trained_by_one_process_at_a_time(tmp_path):
 def test_a_full_disk_is_said_so_and_the_last_checkpoint_is_kept(tmp_path, monkeypatch):
     import errno
 
-    from surveyor.training import checkpoint
+    from surveyor.runs import checkpoint
 
     path = tmp_path / "state.npz"
     checkpoint.save(path, {"x": np.arange(3)}, {})

@@ -11,7 +11,7 @@ import pytest
 import surveyor as sv
 from surveyor.envs.functional import MINATAR, minatar
 from surveyor.errors import SurveyorError
-from surveyor.training.run import Run
+from surveyor.runs.run import Run
 
 QUICK = dataclasses.replace(
     sv.SU.minatar(), hidden=16, features=8, warmup=64, replay_capacity=2000, n_step=2, priority=0.5

@@ -19,8 +19,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 import surveyor as sv
 from surveyor.envs.host import GymnasiumEnvs, VectorEnvs
 from surveyor.errors import SurveyorError
-from surveyor.ring import ENDED
-from surveyor.training.run import Run
+from surveyor.replay.steps import ENDED
+from surveyor.runs.run import Run
 from tests.training.scripted import QUICK, Scripted
 
 
@@ -122,7 +122,7 @@ def test_killed_and_resumed_ends_in_the_same_bits(tmp_path):
 KILLED = """
 import json, sys, time
 import surveyor as sv
-import surveyor.training.run as run
+import surveyor.runs.run as run
 run.CHECKPOINT_SECONDS = 0.0
 agent = sv.SU(**json.loads(sys.argv[2]))
 def slowly(run):

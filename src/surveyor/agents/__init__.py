@@ -8,7 +8,7 @@ from surveyor.agents.base import Agent
 from surveyor.agents.bdqn import BDQN
 from surveyor.agents.bootdqn import BootDQN
 from surveyor.agents.dqn import DQN
-from surveyor.agents.ideal import IdealSU
+from surveyor.agents.ideal_su import IdealSU
 from surveyor.agents.psrl import PSRL
 from surveyor.agents.su import SU
 from surveyor.agents.ube import UBE

@@ -8,9 +8,9 @@ from jaxtyping import Array, Float, Key
 
 from surveyor.agents import check
 from surveyor.agents.qlearner import QLearner
-from surveyor.losses import td_target
-from surveyor.posterior import ActionPosteriors
-from surveyor.qnetwork import DeepQ, TabularQ
+from surveyor.inference.posterior import ActionPosteriors
+from surveyor.models.losses import td_target
+from surveyor.models.qnetwork import DeepQ, TabularQ
 from surveyor.types import EnvSpec, QPosterior
 
 

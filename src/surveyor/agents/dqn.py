@@ -8,8 +8,8 @@ from jaxtyping import Array, Float, Int, Key
 from surveyor.agents import check
 from surveyor.agents.learner import ATARI, CLASSIC, MINATAR
 from surveyor.agents.qlearner import QLearner
-from surveyor.losses import td_target
-from surveyor.qnetwork import DeepQ, TabularQ
+from surveyor.models.losses import td_target
+from surveyor.models.qnetwork import DeepQ, TabularQ
 from surveyor.types import EnvSpec
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from surveyor.agents import check
 from surveyor.agents.base import Agent
-from surveyor.deep import DeepAdam, TorsoName
-from surveyor.losses import Penalty
+from surveyor.models.deep import DeepAdam, TorsoName
+from surveyor.models.losses import Penalty
 
 MINATAR: dict[str, Any] = {
     "discount": 0.99,

@@ -9,8 +9,8 @@ from jaxtyping import Array, Float, Key
 
 from surveyor.agents import check
 from surveyor.agents.base import Agent
-from surveyor.model import Model
-from surveyor.sampling import log_gamma
+from surveyor.inference.mdp import Model
+from surveyor.inference.sampling import log_gamma
 from surveyor.types import EnvSpec
 
 

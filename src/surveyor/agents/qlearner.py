@@ -3,7 +3,7 @@
 from jaxtyping import Array, Key
 
 from surveyor.agents.learner import ATARI, CLASSIC, MINATAR, Learner
-from surveyor.qnetwork import DeepQ, TabularQ
+from surveyor.models.qnetwork import DeepQ, TabularQ
 from surveyor.types import EnvSpec
 
 

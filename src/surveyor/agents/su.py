@@ -10,10 +10,10 @@ from jaxtyping import Array, Float, Key
 
 from surveyor.agents.learner import ATARI, CLASSIC, MINATAR
 from surveyor.agents.su_options import SUOptions
-from surveyor.losses import alive, q_loss, reward_loss, successor_loss, weighted_mean
-from surveyor.networks import TabularNetwork
-from surveyor.posterior import Posterior
-from surveyor.successors import DeepSuccessors, Outputs, TabularSuccessors
+from surveyor.inference.posterior import Posterior
+from surveyor.models.losses import alive, q_loss, reward_loss, successor_loss, weighted_mean
+from surveyor.models.networks import TabularNetwork
+from surveyor.models.successors import DeepSuccessors, Outputs, TabularSuccessors
 from surveyor.types import ERRORS, Batch, EnvSpec, Metrics, QPosterior, Trail
 
 DEEP: dict[str, Any] = {

@@ -4,8 +4,8 @@ from typing import Literal
 
 from surveyor.agents import check
 from surveyor.agents.learner import Learner
-from surveyor.losses import Penalty, Reduction
-from surveyor.networks import Layers
+from surveyor.models.losses import Penalty, Reduction
+from surveyor.models.networks import Layers
 
 
 class SUOptions(Learner):

@@ -11,11 +11,11 @@ from jaxtyping import Array, Float, Int, Key, Shaped
 
 from surveyor.agents import check
 from surveyor.agents.qlearner import QLearner
-from surveyor.deep import Dense
-from surveyor.losses import alive, penalty, td_target, weighted_mean
-from surveyor.optim import RowAdam, Rows, Table
-from surveyor.posterior import ActionPosteriors
-from surveyor.qnetwork import DeepQ, TabularQ
+from surveyor.inference.posterior import ActionPosteriors
+from surveyor.models.deep import Dense
+from surveyor.models.losses import alive, penalty, td_target, weighted_mean
+from surveyor.models.qnetwork import DeepQ, TabularQ
+from surveyor.models.tables import RowAdam, Rows, Table
 from surveyor.types import EnvSpec, QPosterior
 
 

@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from surveyor import agents, envs, statistics
+from surveyor import agents, envs
 from surveyor.errors import SurveyorError
 from surveyor.report.packing import packed
 from surveyor.report.showing import add_beliefs, add_episode
-from surveyor.sweeps import status, summary
+from surveyor.runs import storage
+from surveyor.runs.config import versions
+from surveyor.runs.folder import Record, RunFolder
+from surveyor.sweeps import statistics, status, summary
 from surveyor.sweeps.pictures import common
 from surveyor.sweeps.status import Standing
 from surveyor.sweeps.summary import Curves
-from surveyor.training import problems, storage
-from surveyor.training.config import versions
-from surveyor.training.folder import Record, RunFolder
+from surveyor.training import problems
 
 POINTS = 240
 """Points of a run's curves, each the mean of what lies between it and the one before."""

@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from surveyor.report.packing import image_of, packed, picture
-from surveyor.training import beliefs, film
-from surveyor.training.folder import Arrays
-from surveyor.training.run import Run
+from surveyor.runs import film
+from surveyor.runs.folder import Arrays
+from surveyor.runs.run import Run
+from surveyor.training import beliefs
 
 LONGEST = 3_000
 """Steps of an episode that are looked at."""

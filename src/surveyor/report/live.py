@@ -10,9 +10,9 @@ from pathlib import Path
 from surveyor.errors import SurveyorError
 from surveyor.report import page
 from surveyor.report.collect import collect
+from surveyor.runs import api
+from surveyor.runs.folder import RunFolder
 from surveyor.sweeps.status import FILES, PLAN
-from surveyor.training import api
-from surveyor.training.folder import RunFolder
 
 HOST = "127.0.0.1"
 

@@ -44,7 +44,7 @@ def picture(pixels: np.ndarray) -> str:
 def image_of(obs: np.ndarray) -> np.ndarray:
     """A picture of an observation with three axes: colours as they are, channels that are on or off
     as colours, else the last of several frames in grey."""
-    from surveyor.training.film import coloured
+    from surveyor.runs.film import coloured
 
     if obs.dtype == bool:
         return coloured(obs)

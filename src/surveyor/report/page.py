@@ -8,7 +8,7 @@ from string import Template
 from typing import Any
 
 from surveyor.errors import missing
-from surveyor.training.checkpoint import write_atomically
+from surveyor.runs.checkpoint import write_atomically
 
 
 def render(data: str) -> str:

@@ -9,10 +9,10 @@ import numpy as np
 from surveyor import envs
 from surveyor.errors import SurveyorError
 from surveyor.report.packing import image_of, packed, picture
+from surveyor.runs.config import Config
+from surveyor.runs.folder import Arrays, RunFolder
 from surveyor.sweeps.status import Standing
 from surveyor.training import beliefs, problems
-from surveyor.training.config import Config
-from surveyor.training.folder import Arrays, RunFolder
 
 RUNS = 4
 """A page of more runs than this shows no beliefs; each run's own page does."""
@@ -179,7 +179,7 @@ def add_episode(
 
 def _play(run: Page, path: Path, env: Any) -> None:
     from surveyor.report.episode import watched
-    from surveyor.training.run import Run
+    from surveyor.runs.run import Run
 
     if not (path / "checkpoint" / "state.npz").exists():
         run["missing"].append("There is no checkpoint, so no episode could be played.")

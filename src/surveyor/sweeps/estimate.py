@@ -8,9 +8,9 @@ import jax
 import numpy as np
 
 from surveyor import envs
+from surveyor.runs.config import Config
+from surveyor.runs.run import Run
 from surveyor.training import problems
-from surveyor.training.config import Config
-from surveyor.training.run import Run
 
 PROCESS_BYTES = 600_000_000
 """Python, JAX and a compiled program."""

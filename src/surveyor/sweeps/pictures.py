@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from surveyor import plots, statistics
+from surveyor import plots
+from surveyor.sweeps import statistics
 from surveyor.sweeps.summary import Curve, Curves, Summary
 
 LETTER = 0.085

@@ -28,8 +28,9 @@ from surveyor import agents
 from surveyor.agents.base import Agent
 from surveyor.envs.atari import PROTOCOLS
 from surveyor.errors import SurveyorError, unknown
-from surveyor.training import api, problems
-from surveyor.training.config import Config
+from surveyor.runs import api
+from surveyor.runs.config import Config
+from surveyor.training import problems
 
 BUDGETS = ("episodes", "steps", "frames")
 COMMON = ("envs", "seeds", *BUDGETS, "protocol", "keep_going")

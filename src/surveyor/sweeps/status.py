@@ -10,10 +10,10 @@ from typing import Any
 
 from surveyor import agents
 from surveyor.errors import SurveyorError
+from surveyor.runs.config import Config
+from surveyor.runs.folder import Record, RunFolder
+from surveyor.runs.storage import Storage
 from surveyor.sweeps.spec import Planned
-from surveyor.training.config import Config
-from surveyor.training.folder import Record, RunFolder
-from surveyor.training.storage import Storage
 
 STATES = ("done", "running", "stopped", "waiting", "failed")
 FILES = ("config.json", "metrics.jsonl", "result.json", "failure.json", "checkpoint", "beliefs")

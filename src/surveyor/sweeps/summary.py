@@ -8,15 +8,15 @@ import numpy as np
 from jaxtyping import Float
 
 from surveyor import envs as known_envs
-from surveyor import statistics
 from surveyor.envs.atari import reference
 from surveyor.errors import SurveyorError
-from surveyor.experiments.studies import table
-from surveyor.statistics import Interval
+from surveyor.paper.studies import table
+from surveyor.runs.folder import Record, RunFolder
+from surveyor.runs.storage import Storage
+from surveyor.sweeps import statistics
+from surveyor.sweeps.statistics import Interval
 from surveyor.sweeps.status import Standing, number
 from surveyor.training import problems
-from surveyor.training.folder import Record, RunFolder
-from surveyor.training.storage import Storage
 
 LATE = 0.9
 """A score is the mean return after this share of the budget."""

@@ -13,9 +13,9 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree, Shaped
 from surveyor.agents.base import Agent
 from surveyor.agents.ube import UBE
 from surveyor.envs.base import Environment, Params
-from surveyor.training import compiled
-from surveyor.training.folder import RunFolder
-from surveyor.training.run import Run
+from surveyor.runs.folder import RunFolder
+from surveyor.runs.run import Run
+from surveyor.training import episodes as compiled
 from surveyor.types import State
 
 SIDE = 160

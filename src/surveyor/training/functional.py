@@ -15,9 +15,9 @@ from jaxtyping import Array, Int, Key, PyTree, Shaped
 
 from surveyor.agents.base import Agent
 from surveyor.envs.functional import Functional
-from surveyor.ring import Ring
+from surveyor.replay.steps import Ring
 from surveyor.training import steps
-from surveyor.training.compiled import COMPILER_OPTIONS
+from surveyor.training.episodes import COMPILER_OPTIONS
 from surveyor.training.steps import Learning, Rhythm
 from surveyor.types import Metrics, Transition
 

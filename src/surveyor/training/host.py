@@ -15,9 +15,10 @@ from jaxtyping import PyTree
 from surveyor._settings import keep_memory
 from surveyor.agents.base import Agent
 from surveyor.envs.host import HostEnvs
-from surveyor.ring import ENDED, Ring
-from surveyor.training import compiled, steps
-from surveyor.training.config import Config
+from surveyor.replay.steps import ENDED, Ring
+from surveyor.runs.config import Config
+from surveyor.training import episodes as compiled
+from surveyor.training import steps
 from surveyor.training.functional import DIAGNOSED
 from surveyor.training.runner import Chunk, StepRunner
 from surveyor.training.steps import Learning, Rhythm

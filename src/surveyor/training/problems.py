@@ -21,7 +21,7 @@ from surveyor.envs.atari import AtariEnvs, rom
 from surveyor.envs.functional import MINATAR, Functional, minatar
 from surveyor.envs.host import GymnasiumEnvs, HostEnvs, VectorEnvs
 from surveyor.errors import SurveyorError
-from surveyor.training.config import Config
+from surveyor.runs.config import Config
 from surveyor.training.host import HostRunner
 from surveyor.training.runner import EpisodeRunner, FunctionalRunner, Runner
 

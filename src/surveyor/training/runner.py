@@ -20,9 +20,10 @@ from surveyor.envs.base import Environment
 from surveyor.envs.functional import Functional
 from surveyor.envs.reading import check_observations, check_rewards
 from surveyor.errors import SurveyorError
-from surveyor.training import compiled, functional
-from surveyor.training.config import Config
-from surveyor.training.folder import Record
+from surveyor.runs.config import Config
+from surveyor.runs.folder import Record
+from surveyor.training import episodes as compiled
+from surveyor.training import functional
 from surveyor.training.steps import Rhythm
 from surveyor.types import EnvSpec, State
 

@@ -1,0 +1,1 @@
+"""Posteriors, the empirical MDP and its solution, sampling."""

@@ -1,0 +1,1 @@
+"""What agents learn: layers, torsos, tables with their optimiser, successor features, Q values."""

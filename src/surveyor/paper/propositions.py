@@ -1,0 +1,272 @@
+"""Propositions 1 to 5 of the paper: what they predict, and what is measured.
+
+Everything is drawn with NumPy in float64 and a fixed seed; `surveyor`'s own agents come in where a
+proposition speaks of them (UBE in 1, the exact model of section 4 in 2 and 3).
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import stats
+
+from surveyor import envs, plots
+from surveyor.agents import UBE
+from surveyor.agents.ideal_su import IdealSU, IdealSUState
+from surveyor.errors import SurveyorError
+from surveyor.paper.checks import Check, geometric_median, pieces, share
+from surveyor.paper.studies import table, write
+from surveyor.runs import api
+from surveyor.types import Transition
+
+Array = np.ndarray
+
+
+def run(out: Path, *, quick: bool) -> None:
+    """Measure all of them, and write propositions.json, .md and .png."""
+    plots.require_matplotlib()
+    draws = 20_000 if quick else 1_000_000
+    rng = np.random.default_rng(0)
+    checks: list[Check] = []
+    for measure in (proposition_1, proposition_2, proposition_3, propositions_4_and_5):
+        checks += measure(rng, draws)
+    rows = [
+        [
+            check.proposition,
+            check.case,
+            f"{check.relation} {check.predicted:.4g}",
+            f"{check.measured:.4g}",
+            f"{check.low:.4g} – {check.high:.4g}",
+            "yes" if check.holds else "NO",
+        ]
+        for check in checks
+    ]
+    header = ["proposition", "case", "predicted", "measured", "95% interval", "holds"]
+    lines = [
+        "# The propositions",
+        "",
+        f"Up to {draws:,} draws for each number.",
+        "",
+        *table(header, rows),
+    ]
+    write(out, "propositions", [dataclasses.asdict(check) for check in checks], lines)
+    plots.propositions(checks, out / "propositions.png")
+
+
+def proposition_1(rng: np.random.Generator, draws: int) -> Iterator[Check]:
+    """Factorised and symmetric: a given sequence of L actions has probability at most 2^-L."""
+    families: dict[str, Callable[..., Array]] = {
+        "normal": rng.standard_normal,
+        "Laplace": lambda size: rng.laplace(size=size),
+        "uniform": lambda size: rng.uniform(-1, 1, size),
+    }
+    for name, draw in families.items():
+        for actions in (2, 3):
+            for length in (2, 4, 8):
+                scale = np.exp(rng.normal(size=(length, actions)) * (actions == 2))
+                found = sum(
+                    int(np.sum(np.all(np.argmax(scale * draw((n, *scale.shape)), -1) == 0, -1)))
+                    for n in pieces(draws)
+                )
+                case = f"{name}, {actions} actions, L={length}"
+                yield Check("1", case, "≤", 2.0**-length, *share(found, draws))
+    for length in (2, 4, 8):
+        found = _ube_successes(length, draws)
+        yield Check("1", f"UBE after 30 episodes, L={length}", "≤", 2.0**-length, *found)
+
+
+def _ube_successes(length: int, draws: int) -> tuple[float, float, float]:
+    """How often a sample of a trained UBE goes up all the way, before it has seen the reward."""
+    agent = UBE()
+    run = api.train(agent, "Tree-40", episodes=30)  # so deep that the goal is not found
+    if run.first_success is not None:
+        raise SurveyorError("UBE has found the goal; proposition 1 speaks of what comes before.")
+    path = 2 * jnp.arange(length)
+    up = jnp.asarray(run.env[1].mapping[:length], jnp.int32)
+
+    @jax.jit
+    def successes(keys):
+        q = jax.vmap(lambda key: agent.q(run.loop.agent, agent.sample(run.loop.agent, key), path))
+        return jnp.sum(jnp.all(jnp.argmax(q(keys), axis=-1) == up, axis=-1))
+
+    keys = jax.random.split(jax.random.key(1), draws)
+    found = sum(int(successes(part)) for part in np.array_split(keys, max(1, draws // 50_000)))
+    return share(found, draws)
+
+
+def proposition_2(rng: np.random.Generator, draws: int) -> Iterator[Check]:
+    """The Gumbel construction: the same action probabilities, another variance."""
+    agent, state = explored(size=3, episodes=12, rng=rng)
+    belief = agent.q_posterior(state, jnp.arange(0, 6, 2))
+    mean = np.asarray(belief.mean, float)
+    root = np.linalg.cholesky(np.asarray(belief.covariance, float) + 1e-9 * np.eye(6))
+    noise = rng.standard_normal((draws, 6))
+    exact = (mean.reshape(-1) + noise @ root.T).reshape(draws, 3, 2)
+    p = np.mean(exact[..., 0] > exact[..., 1], axis=0)
+    scale = 2.0
+    logs = np.log(np.stack([p, 1 - p], -1))
+    gumbel = scale * (rng.gumbel(size=(draws, 3, 2)) + logs)
+    chosen = gumbel[..., 0] > gumbel[..., 1]
+    for s in range(3):
+        successes = int(chosen[:, s].sum())
+        yield Check(
+            "2",
+            f"P(action 0) in s_{2 * s}",
+            "=",
+            _near(p[s], successes, draws),
+            *share(successes, draws),
+        )
+    variance = float(np.var(gumbel[:, 0, 0]))
+    spread = 1.96 * variance * math.sqrt((stats.kurtosis(gumbel[:, 0, 0]) + 2) / draws)
+    predicted = float(belief.covariance[0, 0])
+    yield Check(
+        "2",
+        "variance of Q(s_0, 0) is another",
+        "≠",
+        predicted,
+        variance,
+        variance - spread,
+        variance + spread,
+    )
+    together = int(np.all(exact[..., 0] > exact[..., 1], axis=1).sum())
+    apart = int(np.all(chosen, axis=1).sum())
+    yield Check(
+        "2, beyond it",
+        "P(action 0 in all states) is another than the model's",
+        "≠",
+        together / draws,
+        *share(apart, draws),
+    )
+
+
+def _near(p: float, successes: int, draws: int) -> float:
+    """p is itself an estimate from as many draws: move it by its own standard error at most."""
+    error = 1.96 * math.sqrt(p * (1 - p) / draws)
+    return float(np.clip(successes / draws, p - error, p + error))
+
+
+def explored(size: int, episodes: int, rng: np.random.Generator) -> tuple[IdealSU, IdealSUState]:
+    """The exact model on a tree after uniform exploration, with π uniform; action 0 is UP."""
+    agent = IdealSU.deterministic()
+    env, _ = envs.make(f"Tree-{size}")
+    state = agent.init(env.spec, jax.random.key(0))
+    for _ in range(episodes):
+        actions = rng.integers(0, 2, size)
+        length = int(np.argmax(actions)) + 1 if actions.any() else size
+        obs = 2 * np.arange(size, dtype=np.int32)
+        goal = (np.arange(size) == size - 1) & (actions == 0)
+        episode = Transition(
+            jnp.asarray(obs),
+            jnp.asarray(actions, jnp.int32),
+            jnp.zeros(size),  # as in the proofs: the reward has not been seen
+            jnp.asarray(obs + np.where(actions == 0, 2, 1), jnp.int32),
+            jnp.asarray(goal | (actions == 1)),
+        )
+        state = agent.observe(state, episode, jnp.arange(size) < length)
+    return agent, state
+
+
+def proposition_3(rng: np.random.Generator, draws: int) -> Iterator[Check]:
+    """SU prefers UP: how often not, beside the bound ε_N; and the lemmas on the exact model."""
+    for visits in (1, 2, 5, 10, 20, 50, 100):
+        n = min(draws, 200_000)
+        failed = int(np.sum(~upward(visits, n, rng)))
+        bound = epsilon(visits)
+        yield Check("3", f"P(not UP > DOWN), N={visits}", "≤", bound, *share(failed, n))
+    agent, state = explored(size=6, episodes=60, rng=rng)
+    states = jnp.arange(0, 12, 2)
+    covariance = np.array(agent.q_posterior(state, states).covariance, float)
+    up, down = np.arange(0, 12, 2), np.arange(1, 12, 2)
+    worst = max(
+        float(abs(covariance[later, down[j]]))
+        for j in range(6)
+        for k in range(j + 1, 6)
+        for later in (up[k], down[k])
+    )
+    yield Check("3, lemma 2", "Cov(Q(s_k, ·), Q(s_j, DOWN)), j < k", "=", 0.0, worst, -worst, worst)
+    ratio = float(covariance[up[3], up[1]] / covariance[up[3], up[3]])
+    yield Check(
+        "3, lemma 4",
+        "Cov(Q(s_6, UP), Q(s_2, UP)) / Var(Q(s_6, UP))",
+        "=",
+        0.25,
+        ratio,
+        ratio - 1e-4,
+        ratio + 1e-4,
+    )
+    difference = covariance[np.ix_(up, up)] - covariance[np.ix_(up, down)]
+    difference += covariance[np.ix_(down, down)] - covariance[np.ix_(down, up)]
+    root = np.linalg.cholesky(difference + 1e-12 * np.eye(6))
+    for k in (1, 2, 3):
+        before, both = 0, 0
+        for n in pieces(draws):
+            positive = rng.standard_normal((n, 6)) @ root.T > 0
+            given = np.all(positive[:, :k], axis=1)
+            before, both = before + int(given.sum()), both + int((given & positive[:, k]).sum())
+        case = f"P(UP in s_{2 * k} | UP before), exact model after 60 episodes"
+        yield Check("3, lemma 1", case, ">", 0.5, *share(both, before))
+
+
+def epsilon(visits: int) -> float:
+    """The bound of proposition 3: 0.75^N e^(-N/50) + (1 - 0.75^N) e^(-0.175 N)."""
+    p = 0.75**visits
+    return p * math.exp(-visits / 50) + (1 - p) * math.exp(-0.175 * visits)
+
+
+def upward(visits: int, draws: int, rng: np.random.Generator, theta=1e4, beta=1e-3) -> Array:
+    """Whether Var(Q(s_k, UP)) > Var(Q(s_k, DOWN)) after N visits to s_k, under uniform exploration.
+
+    Lemmas 1 and 4: this is when UP is more likely than not. With π uniform,
+    Var(Q(s, UP)) = ν(n_up) + ¼ (Var(Q(s', UP)) + ν(n'_down)), as far as s' has been visited.
+    """
+    variance = np.zeros(draws)
+    arrivals, weight = np.full(draws, visits), 1.0
+    down_here = None
+    while np.any(arrivals > 0) and weight > 1e-12:
+        ups = rng.binomial(arrivals, 0.5)
+        seen = arrivals > 0
+        nu_up = np.where(seen, 1 / (1 / theta + ups / beta), 0.0)
+        nu_down = np.where(seen, 1 / (1 / theta + (arrivals - ups) / beta), 0.0)
+        if down_here is None:
+            down_here = nu_down
+            variance += nu_up
+        else:
+            variance += weight * (nu_up + nu_down)
+        arrivals, weight = ups, weight / 4
+    return variance > (0 if down_here is None else down_here)
+
+
+def propositions_4_and_5(rng: np.random.Generator, draws: int) -> Iterator[Check]:
+    """Tied actions: BDQN's prior alone solves them, in a bounded median of episodes."""
+    n = min(draws, 100_000)
+    for name, activation, label in (
+        ("sigmoid", lambda x: 1 / (1 + np.exp(-x)), "4"),
+        ("ReLU", lambda x: np.maximum(x, 0), "5"),
+    ):
+        for d in (1, 2, 4):
+            for length in (10, 50):
+                found = sum(_tied_successes(activation, d, length, m, rng) for m in pieces(n))
+                sure = (1 - 2.0**-d) ** length if label == "5" else 1.0
+                bound = geometric_median(2.0**-d * sure)
+                p, low, high = share(found, n)
+                yield Check(
+                    label,
+                    f"{name}, d={d}, L={length}: median episodes",
+                    "≤",
+                    bound,
+                    geometric_median(p),
+                    geometric_median(high),
+                    geometric_median(low),
+                )
+
+
+def _tied_successes(activation, d: int, length: int, draws: int, rng) -> int:
+    features = activation(rng.standard_normal((draws, length, d)))
+    difference = rng.standard_normal((draws, d)) * math.sqrt(2)
+    advantage = np.einsum("nld,nd->nl", features, difference)
+    ties = rng.random((draws, length)) < 0.5  # no unit active: both actions are worth nothing
+    return int(np.sum(np.all((advantage > 0) | ((advantage == 0) & ties), axis=1)))

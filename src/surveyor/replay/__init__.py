@@ -1,0 +1,1 @@
+"""Replay: where transitions are stored and how batches are drawn from them."""

@@ -1,0 +1,227 @@
+"""A run: what was asked for, where it stands, and what it has learnt."""
+
+import contextlib
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from surveyor import envs
+from surveyor.agents.base import Agent
+from surveyor.envs.base import Environment, Params
+from surveyor.errors import SurveyorError
+from surveyor.training import problems
+from surveyor.runs.config import Config
+from surveyor.runs.folder import Record, RunFolder
+from surveyor.training.runner import Runner
+from surveyor.types import QPosterior, State
+
+CHECKPOINT_SECONDS = 2.0
+"""How much work a kill can cost, or more where writing a checkpoint takes long:"""
+CHECKPOINT_SHARE = 0.05
+"""no more than this share of the time goes into checkpoints."""
+RECENT = 10
+"""Records whose mean return is a run's own."""
+
+
+@dataclasses.dataclass
+class Run:
+    """A run in memory; with a folder, what it does is on disk as well."""
+
+    config: Config
+    loop: PyTree
+    metrics: list[Record]
+    """One record a test interval (returns and lengths, the test's return, mean losses), or one
+    every so many steps."""
+    seconds: float = 0.0
+    """Time spent training, without compilation."""
+    folder: RunFolder | None = None
+    whole: bool = True
+    """Whether its replay is there as well, so that it can go on."""
+
+    @classmethod
+    def new(cls, config: Config, path: Path | None = None) -> "Run":
+        """A run at its beginning; with a path, in a new folder there."""
+        run = cls(config, None, [])
+        run.loop = run.runner.start()  # before there is a folder: the environment may refuse
+        run.folder = None if path is None else RunFolder.create(path, config)
+        return run
+
+    @classmethod
+    def open(cls, path: str | Path, source: Any = None, *, replay: bool = True) -> "Run":
+        """The run in this folder as its last checkpoint left it; `source` is its environment where
+        that cannot be made from its name. To look at what it has learnt its replay, which on Atari
+        is 7 GB, is not needed."""
+        folder = RunFolder.open(path)
+        config = dataclasses.replace(folder.config(), source=source)
+        run = cls(config, None, [], folder=folder, whole=replay)
+        restored = folder.restore(run.runner.frozen_shape(replay), part=not replay)
+        if restored is None:
+            run.loop = run.runner.start()
+            return run
+        run.loop = run.runner.thaw(restored.arrays, restored.more)
+        run.metrics = folder.metrics()[: restored.records]
+        run.seconds = restored.seconds
+        return run
+
+    @functools.cached_property
+    def runner(self) -> Runner:
+        """What trains it."""
+        return problems.runner(self.config)
+
+    @property
+    def agent(self) -> Agent:
+        """The agent's hyperparameters."""
+        return self.config.agent
+
+    @property
+    def state(self) -> State:
+        """What the agent has learnt."""
+        return self.runner.agent(self.loop)
+
+    @property
+    def env(self) -> tuple[Environment, Params]:
+        """One of the paper's problems with the action mapping of this run's seed."""
+        return envs.make(self.config.env, self.config.seed)
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.runner.finished(self.loop)
+
+    @property
+    def solved_at(self) -> int | None:
+        """The episode of the first of ten consecutive optimal tests."""
+        return self.runner.result(self.loop).get("solved_at")
+
+    @property
+    def first_success(self) -> int | None:
+        """The first training episode with the optimal return."""
+        return self.runner.result(self.loop).get("first_success")
+
+    @property
+    def latest(self) -> Record:
+        """The newest record, if there is one yet."""
+        return self.metrics[-1] if self.metrics else {}
+
+    @property
+    def result(self) -> Record:
+        """The run's outcome, as `--json` prints it."""
+        recent = [r["return"] for r in self.metrics if r.get("return") is not None][-RECENT:]
+        return {
+            "seed": self.config.seed,
+            **self.runner.result(self.loop),
+            **({"return": float(np.mean(recent))} if recent else {}),
+            "seconds": round(self.seconds, 3),
+            "path": None if self.folder is None else str(self.folder.path),
+        }
+
+    def advance(self, before: Callable[[], None] | None = None) -> Iterator["Run"]:
+        """Train to the end, handing over after every chunk; stop iterating to stop.
+
+        `before` is called when nobody else can train this run any more. Metrics are on disk before
+        the checkpoint that counts on them. Whoever stops early calls `checkpoint` so that nothing
+        is lost.
+        """
+        if not self.finished:
+            with contextlib.nullcontext() if self.folder is None else self.folder.held():
+                if before is not None:
+                    before()
+                try:
+                    yield from self._chunks()
+                except SurveyorError as error:  # of the environment, for example
+                    if self.folder is not None:
+                        with contextlib.suppress(OSError):
+                            self.folder.fail(str(error))
+                    raise
+        if self.folder is not None and self.folder.result() is None:
+            self.checkpoint()
+            self.folder.finish(self.result)
+
+    def _chunks(self) -> Iterator["Run"]:
+        due = time.monotonic() + CHECKPOINT_SECONDS
+        if self.folder is not None:
+            self.folder.keep_records(len(self.metrics))
+        for chunk in self.runner.chunks(self.loop):
+            self.loop = chunk.loop
+            self.seconds += chunk.seconds
+            self.metrics += chunk.records
+            if self.folder is not None:
+                self.folder.append(chunk.records)
+                if time.monotonic() > due:
+                    due = self.checkpoint()
+            yield self
+
+    def checkpoint(self) -> float:
+        """Write the whole state to the run folder now; returns when the next one is due."""
+        began = time.monotonic()
+        if self.folder is not None:
+            self._write(self.folder)
+        now = time.monotonic()
+        return now + max(CHECKPOINT_SECONDS, (now - began) / CHECKPOINT_SHARE)
+
+    def _write(self, folder: RunFolder) -> None:
+        if not self.whole:
+            raise SurveyorError("This run was opened without its replay, only to be looked at.")
+        arrays, more = self.runner.freeze(self.loop)
+        folder.save(arrays, len(self.metrics), self.seconds, more)
+
+    def save(self, path: str | Path) -> Path:
+        """Write a copy of this run to a folder of its own; `surveyor.load` reads it back."""
+        folder = RunFolder.create(Path(path), self.config)
+        folder.append(self.metrics)
+        self._write(folder)
+        if self.finished:
+            folder.finish(self.result)
+        return folder.path
+
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+    ) -> tuple[np.ndarray, Any]:
+        """Actions for one observation or a batch, with the signature of Stable-Baselines3.
+
+        Deterministic actions are greedy on the agent's best guess. Otherwise they follow one
+        posterior sample, which is the returned state: pass it back in to keep to it, and a new
+        one is drawn where there is none or where an episode starts.
+        """
+        obs = self._checked(observation)
+        rng = np.random.default_rng(0 if deterministic else None)
+        if deterministic:
+            index = self.agent.greedy(self.state)
+        elif state is None or (episode_start is not None and np.any(episode_start)):
+            key = jax.random.key(int(rng.integers(2**31)))
+            index = state = self.agent.sample(self.state, key)
+        else:
+            index = state
+        spec = self.runner.spec
+        lead = obs.shape[: obs.ndim - len(spec.shape)]
+        ties = rng.random((int(np.prod(lead)), spec.num_actions), np.float32)
+        rows = obs.reshape(-1, *spec.shape)
+        actions = _actions(self.agent, self.state, index, rows, ties)
+        actions = self.runner.first_action + np.asarray(actions, np.int64)
+        return actions.reshape(lead), state
+
+    def q_posterior(self, observation: Any) -> QPosterior:
+        """Mean and joint covariance of Q over these observations and all actions."""
+        obs = self._checked(observation)
+        return self.agent.q_posterior(self.state, obs.reshape(-1, *self.runner.spec.shape))
+
+    def _checked(self, observation: Any) -> jax.Array:
+        return jnp.asarray(self.runner.read(np.asarray(observation)))
+
+
+@eqx.filter_jit
+def _actions(agent: Agent, state: Any, index: Any, obs: jax.Array, ties: Any) -> jax.Array:
+    return jax.vmap(lambda obs, u: agent.act(state, index, obs, u))(obs, ties)

@@ -1,0 +1,263 @@
+"""The whole training loop as one XLA program.
+
+Acting, replay, posterior, gradient steps and greedy tests are compiled together and called in
+chunks of test intervals; between two calls Python reports, checkpoints and can stop. How the
+intervals are cut into chunks changes nothing in the result: every random draw is derived from the
+run's key and the episode's number.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key, PyTree
+
+from surveyor.agents.base import Agent
+from surveyor.envs.base import Environment, Params
+from surveyor.replay.episodes import Replay
+from surveyor.types import Metrics, State, Transition
+
+TEST_EVERY = 10
+"""Training episodes between two greedy tests."""
+TESTS_TO_SOLVE = 10
+"""Consecutive optimal tests that make a run solved."""
+CHUNK = 64
+"""The largest number of test intervals in one call of the program."""
+
+# XLA would split small loops over threads, which costs more than it saves; runs share the cores
+# as whole processes instead.
+COMPILER_OPTIONS: dict[str, str | bool] = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
+
+
+class Loop(eqx.Module):
+    """All that changes while training, and so all that a checkpoint holds."""
+
+    agent: State
+    replay: Replay
+    episode: Int[Array, ""]
+    steps: Int[Array, ""]
+    gradient_steps: Int[Array, ""]
+    first_success: Int[Array, ""]
+    """The first training episode with the optimal return, or -1."""
+    passed: Int[Array, ""]
+    """Optimal tests in a row, up to now."""
+    solved_at: Int[Array, ""]
+    """The episode of the first test of the first row of `TESTS_TO_SOLVE`, or -1."""
+    visits: Int[Array, "states actions"]
+    """How often each action was taken in each state, in training."""
+
+
+class Interval(eqx.Module):
+    """What happened between two tests; a chunk returns a stack of these."""
+
+    episode: Int[Array, "*n"]
+    """Episodes trained so far."""
+    returns: Float[Array, "*n every"]
+    """Return of each training episode; NaN where the budget ended before it."""
+    lengths: Int[Array, "*n every"]
+    test_return: Float[Array, "*n"]
+    """Return of one greedy episode; NaN where no test was due."""
+    metrics: dict[str, Float[Array, "*n"]]
+    """Means over the interval's gradient steps."""
+
+
+class Rollout(eqx.Module):
+    """One episode, in arrays as long as the longest episode can be."""
+
+    transitions: Transition
+    length: Int[Array, ""]
+    total: Float[Array, ""]
+
+
+def run_keys(seed: int) -> tuple[Key[Array, ""], Key[Array, ""]]:
+    """The two keys of a run: one for its initial state, one for all of its training."""
+    init_key, train_key = jax.random.split(jax.random.key(seed))
+    return init_key, train_key
+
+
+def start(agent: Agent, env: Environment, key: Key[Array, ""]) -> Loop:
+    """The loop's state before the first episode."""
+    return Loop(
+        agent=agent.init(env.spec, key),
+        replay=Replay.create(agent.replay_capacity, env.horizon),
+        episode=jnp.zeros((), jnp.int32),
+        steps=jnp.zeros((), jnp.int32),
+        gradient_steps=jnp.zeros((), jnp.int32),
+        first_success=jnp.full((), -1, jnp.int32),
+        passed=jnp.zeros((), jnp.int32),
+        solved_at=jnp.full((), -1, jnp.int32),
+        visits=jnp.zeros((env.spec.num_states, env.spec.num_actions), jnp.int32),
+    )
+
+
+def optimal(env: Environment, total: Float[Array, "*n"]) -> Any:
+    """Whether a return is the optimal one, to within float32's rounding of a sum of rewards."""
+    return total > env.optimal_return - 1e-3
+
+
+def rollout(
+    agent: Agent,
+    env: Environment,
+    params: Params,
+    state: State,
+    index: PyTree,
+    key: Key[Array, ""],
+    active: Any = True,
+) -> Rollout:
+    """Follow one index for one episode; nothing happens unless `active`."""
+    tie_key, reset_key, step_key = jax.random.split(key, 3)
+    ties = jax.random.uniform(tie_key, (env.horizon, env.spec.num_actions))
+    obs, env_state = env.reset(reset_key, params)
+    integers = jnp.zeros(env.horizon, jnp.int32)
+    steps = (integers, integers, jnp.zeros(env.horizon))
+    false = jnp.zeros((), bool)
+
+    def step(carry):
+        obs, env_state, i, steps, _ = carry
+        action = agent.act(state, index, obs, ties[i])
+        key = jax.random.fold_in(step_key, i)
+        next_obs, env_state, reward, terminated, truncated, info = env.step(
+            key, env_state, action, params
+        )
+        steps = tuple(x.at[i].set(new) for x, new in zip(steps, (obs, action, reward), strict=True))
+        end = (info["final_observation"], terminated, terminated | truncated)
+        return next_obs, env_state, i + 1, steps, end
+
+    carry = (obs, env_state, integers[0], steps, (obs, false, ~jnp.asarray(active)))
+    _, _, length, steps, end = jax.lax.while_loop(lambda carry: ~carry[-1][-1], step, carry)
+    # What followed a step is what the next one began with, and only the last one can be an end.
+    obs, action, reward = steps
+    last = jnp.arange(env.horizon) == length - 1
+    next_obs = jnp.where(last, end[0], jnp.roll(obs, -1))
+    return Rollout(
+        Transition(obs, action, reward, next_obs, last & end[1]), length, jnp.sum(reward)
+    )
+
+
+def train_episode(
+    agent: Agent, env: Environment, params: Params, key: Key[Array, ""], loop: Loop
+) -> tuple[Loop, Rollout, Metrics]:
+    """Algorithm 1's outer loop: sample, act for an episode, observe, learn."""
+    key = jax.random.fold_in(key, loop.episode)
+    sample_key, act_key, learn_key = jax.random.split(key, 3)
+    index = agent.sample(loop.agent, sample_key)
+    record = rollout(agent, env, params, loop.agent, index, act_key)
+    replay = loop.replay.add(record.transitions, record.length)
+    mask = jnp.arange(env.horizon) < record.length
+    state = agent.observe(loop.agent, record.transitions, mask)
+
+    def learn(state, key):
+        batch_key, target_key = jax.random.split(key)
+        batch = replay.sample(batch_key, agent.batch_size, agent.recent, agent.best)
+        return agent.learn(state, batch, target_key)
+
+    state, metrics = jax.lax.scan(learn, state, jax.random.split(learn_key, agent.gradient_steps))
+    episode = loop.episode + 1
+    first = (loop.first_success < 0) & optimal(env, record.total)
+    loop = Loop(
+        agent=state,
+        replay=replay,
+        episode=episode,
+        steps=loop.steps + record.length,
+        gradient_steps=loop.gradient_steps + agent.gradient_steps,
+        first_success=jnp.where(first, episode, loop.first_success),
+        passed=loop.passed,
+        solved_at=loop.solved_at,
+        visits=loop.visits.at[record.transitions.obs, record.transitions.action].add(mask),
+    )
+    return loop, record, jax.tree.map(jnp.mean, metrics)
+
+
+def test(
+    agent: Agent, env: Environment, params: Params, key: Key[Array, ""], loop: Loop
+) -> tuple[Loop, Float[Array, ""]]:
+    """One greedy episode where a test is due, and what follows from it for `solved_at`."""
+    due = loop.episode % TEST_EVERY == 0
+    # A child of the episode's key that its training does not use (those are its first three).
+    key = jax.random.fold_in(jax.random.fold_in(key, loop.episode), 1000)
+    record = rollout(agent, env, params, loop.agent, agent.greedy(loop.agent), key, due)
+    passed = jnp.where(optimal(env, record.total), loop.passed + 1, 0)
+    passed = jnp.where(due, passed, loop.passed)
+    solved = (loop.solved_at < 0) & (passed >= TESTS_TO_SOLVE)
+    first_test = loop.episode - (TESTS_TO_SOLVE - 1) * TEST_EVERY
+    loop = eqx.tree_at(
+        lambda loop: (loop.passed, loop.solved_at),
+        loop,
+        (passed, jnp.where(solved, first_test, loop.solved_at)),
+    )
+    return loop, jnp.where(due, record.total, jnp.nan)
+
+
+def train_interval(
+    agent: Agent,
+    env: Environment,
+    params: Params,
+    key: Key[Array, ""],
+    loop: Loop,
+    episodes: Int[Array, ""],
+) -> tuple[Loop, Interval]:
+    """Train up to the next test, or to the end of the budget of `episodes`, and test."""
+    count = jnp.minimum(TEST_EVERY, episodes - loop.episode)
+    each = partial(train_episode, agent, env, params, key)
+    metrics = jax.tree.map(
+        lambda shape: jnp.zeros(shape.shape, shape.dtype), jax.eval_shape(each, loop)[2]
+    )
+    returns = jnp.full(TEST_EVERY, jnp.nan)
+    lengths = jnp.zeros(TEST_EVERY, jnp.int32)
+
+    def body(i, carry):
+        loop, returns, lengths, metrics = carry
+        loop, record, new = each(loop)
+        metrics = jax.tree.map(lambda total, x: total + x / count, metrics, new)
+        return loop, returns.at[i].set(record.total), lengths.at[i].set(record.length), metrics
+
+    loop, returns, lengths, metrics = jax.lax.fori_loop(
+        0, count, body, (loop, returns, lengths, metrics)
+    )
+    loop, test_return = test(agent, env, params, key, loop)
+    return loop, Interval(loop.episode, returns, lengths, test_return, metrics)
+
+
+def train_chunk(
+    agent: Agent,
+    env: Environment,
+    stop_when_solved: bool,
+    loop: Loop,
+    params: Params,
+    key: Key[Array, ""],
+    episodes: Int[Array, ""],
+    intervals: Int[Array, ""],
+) -> tuple[Loop, Interval, Int[Array, ""]]:
+    """Up to `intervals` intervals; returns their records and how many there were."""
+    each = partial(train_interval, agent, env, params, key, episodes=episodes)
+    records = jax.tree.map(
+        lambda shape: jnp.zeros((CHUNK, *shape.shape), shape.dtype), jax.eval_shape(each, loop)[1]
+    )
+
+    def going(carry):
+        loop, _, done = carry
+        over = (loop.solved_at >= 0) & stop_when_solved
+        return (done < intervals) & (loop.episode < episodes) & ~over
+
+    def body(carry):
+        loop, records, done = carry
+        loop, record = each(loop)
+        return loop, jax.tree.map(lambda all, x: all.at[done].set(x), records, record), done + 1
+
+    return jax.lax.while_loop(going, body, (loop, records, jnp.zeros((), jnp.int32)))
+
+
+def compile_chunk(
+    agent: Agent, env: Environment, loop: Loop, params: Params, *, stop_when_solved: bool
+) -> Callable[..., tuple[Loop, Interval, Int[Array, ""]]]:
+    """Compile `train_chunk` ahead of time; the loop's buffers are donated to it.
+
+    The result takes `(loop, params, key, episodes, intervals)` and serves every seed.
+    """
+    function = jax.jit(partial(train_chunk, agent, env, stop_when_solved), donate_argnums=0)
+    integer = jnp.zeros((), jnp.int32)
+    lowered = function.lower(loop, params, jax.random.key(0), integer, integer)
+    return lowered.compile(compiler_options=COMPILER_OPTIONS)
