@@ -26,21 +26,20 @@ REGISTRY: dict[str, type[Agent]] = {
     "uniform": Uniform,
 }
 
-STEPS = ("MinAtar", "minatar"), ("ALE", "atari"), ("Gymnasium", "classic"), ("Numbered", "numbered")
-"""Which preset is for which of the families that are learnt by steps."""
-DETERMINISTIC = ("Tree", "TiedTree", "Chain")
+STEPS = ("minatar", "atari", "classic", "numbered")
+"""Presets of problems that are learnt by steps."""
+DETERMINISTIC = ("tree", "chain")
 
 PRESETS: dict[tuple[str, str], Callable[[], Agent]] = {
-    ("su", "Tree"): SU.tree,
-    ("su", "TiedTree"): SU.tree,
-    ("su", "Chain"): SU.chain,
-    ("bootdqn", "Chain"): BootDQN.chain,
+    ("su", "tree"): SU.tree,
+    ("su", "chain"): SU.chain,
+    ("bootdqn", "chain"): BootDQN.chain,
     **{("psrl", family): PSRL.deterministic for family in DETERMINISTIC},
     **{("ideal-su", family): IdealSU.deterministic for family in DETERMINISTIC},
     **{
-        (name, family): getattr(kind, preset)
+        (name, preset): getattr(kind, preset)
         for name, kind in REGISTRY.items()
-        for family, preset in STEPS
+        for preset in STEPS
         if hasattr(kind, preset)
     },
 }

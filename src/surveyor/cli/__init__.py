@@ -216,7 +216,7 @@ def _environment(argv: list[str], name: str, chosen: str | None) -> str:
     """The environment among the words. Options are checked together with defaults, of which those
     of one family or another will do."""
     refused: list[SurveyorError] = []
-    for family in ("", "Gymnasium", "MinAtar", "ALE"):
+    for family in ("", "classic", "minatar", "atari"):
         try:
             return _parse("train", Train, argv, agents.preset(name, family, chosen)).env
         except SurveyorError as error:

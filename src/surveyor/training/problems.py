@@ -53,9 +53,10 @@ def preset_for(env: Any) -> str:
     """The family by which an agent chooses its preset: as those two, but Numbered for Gymnasium
     environments whose observations are the numbers of states."""
     kind = family(env) if isinstance(env, str) else family_of(env)
+    keys = {"Tree": "tree", "TiedTree": "tree", "Chain": "chain", "MinAtar": "minatar"}
     if kind != "Gymnasium":
-        return kind
-    return "Numbered" if (_named if isinstance(env, str) else _numbered)(env) else kind
+        return (keys | {"ALE": "atari"}).get(kind, "")
+    return "numbered" if (_named if isinstance(env, str) else _numbered)(env) else "classic"
 
 
 @functools.cache
