@@ -22,7 +22,7 @@ from unittest import mock
 def measure(env: str, episodes: int, beliefs: bool) -> dict[str, float]:
     import surveyor as sv
     from surveyor.runs import api
-    from surveyor.runs.recorder import Recorder
+    from surveyor.runs.recorder import BeliefRecorder
 
     looking = 0.0
 
@@ -33,7 +33,7 @@ def measure(env: str, episodes: int, beliefs: bool) -> dict[str, float]:
         yield
         looking += time.perf_counter() - began
 
-    class Timed(Recorder):
+    class Timed(BeliefRecorder):
         def __call__(self) -> None:
             with timed():
                 super().__call__()
@@ -42,7 +42,7 @@ def measure(env: str, episodes: int, beliefs: bool) -> dict[str, float]:
             with timed():
                 super().close()
 
-    with tempfile.TemporaryDirectory() as out, mock.patch.object(api, "Recorder", Timed):
+    with tempfile.TemporaryDirectory() as out, mock.patch.object(api, "BeliefRecorder", Timed):
         began = time.perf_counter()
         run = sv.train(
             "su", env, episodes=episodes, stop_when_solved=False, out=out, beliefs=beliefs

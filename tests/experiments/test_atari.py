@@ -11,8 +11,8 @@ from surveyor.launch import work
 from surveyor.paper import atari, atari_table
 from surveyor.paper.atari_table import Column
 from surveyor.runs import api, storage
-from surveyor.runs.examine import Exams
 from surveyor.runs.folder import RunFolder
+from surveyor.runs.periodic_evaluation import EvaluationPlan
 
 
 def test_the_published_scores_give_the_paper_s_table(tmp_path, capsys):
@@ -53,7 +53,7 @@ def test_several_seeds_have_intervals():
 
 def test_tests_during_training_are_the_same_after_a_stop(tmp_path):
     config = api.configure("uniform", "CartPole-v1", steps=400)
-    wishes = work.Wishes(tests=Exams(4, 5))
+    options = work.RunOptions(evaluation=EvaluationPlan(4, 5))
     found = {}
     for name in ("whole", "stopped"):
         where = storage.at(tmp_path / name)
@@ -65,10 +65,10 @@ def test_tests_during_training_are_the_same_after_a_stop(tmp_path):
                 seen.append(1)
                 return len(seen) > 150
 
-            half = work.carry_out(config, where, lambda record, now: None, stop, wishes)
+            half = work.train_run(config, where, lambda record, now: None, stop, options)
             assert 100 < half["steps"] < 400
-        assert work.carry_out(config, where, lambda record, now: None, None, wishes)["finished"]
-        found[name] = RunFolder(tmp_path / name / config.name).tests()
+        assert work.train_run(config, where, lambda record, now: None, None, options)["finished"]
+        found[name] = RunFolder(tmp_path / name / config.name).evaluations()
     assert len(found["whole"]) == 4
     assert found["whole"][-1]["at"] == 400
     assert len(found["whole"][0]["returns"]) == 5
@@ -81,7 +81,7 @@ def test_the_table_is_filled_from_one_s_own_runs(tmp_path, capsys):
     for seed, tests in ((0, (1.0, 9.0, 5.0)), (1, (2.0, 4.0, 6.0))):
         config = api.configure("su", "ALE/Boxing", seed=seed, steps=100)
         folder = RunFolder.create(tmp_path / config.name, config)
-        folder.write_tests(
+        folder.write_evaluations(
             [
                 {"number": i + 1, "of": 3, "at": i, "mean_return": t, "returns": [t]}
                 for i, t in enumerate(tests)
@@ -102,14 +102,18 @@ def test_the_table_is_filled_from_one_s_own_runs(tmp_path, capsys):
     # A smaller experiment in the same folder is no seed of the larger one.
     config = api.configure("su", "ALE/Boxing", seed=2, steps=50)
     folder = RunFolder.create(tmp_path / config.name, config)
-    folder.write_tests([{"number": 1, "of": 1, "at": 50, "mean_return": 99.0, "returns": [99.0]}])
+    folder.write_evaluations(
+        [{"number": 1, "of": 1, "at": 50, "mean_return": 99.0, "returns": [99.0]}]
+    )
     found, _ = atari.collect(str(tmp_path), "best")
     assert found["su"].scores == {"boxing": [9.0, 6.0]}
     assert len(found) == 2
     # A game of which fewer seeds are done.
     config = api.configure("su", "ALE/Pong", seed=0, steps=100)
     folder = RunFolder.create(tmp_path / config.name, config)
-    folder.write_tests([{"number": 1, "of": 1, "at": 99, "mean_return": 3.0, "returns": [3.0]}])
+    folder.write_evaluations(
+        [{"number": 1, "of": 1, "at": 99, "mean_return": 3.0, "returns": [3.0]}]
+    )
     assert main(["paper", "table1", "--runs", str(tmp_path), "--out", str(out)]) == 0
     assert main(["paper", "fig4", "--runs", str(tmp_path), "--out", str(out)]) == 0
     assert "DQN + ε-greedy, published" in capsys.readouterr().out
@@ -136,7 +140,7 @@ def test_runs_of_a_sweep_count_by_their_returns_in_training(tmp_path, capsys):
 
 
 def test_a_game_that_the_paper_does_not_have_is_refused():
-    experiment = atari.Experiment(["tetris"], ["su"], 1, 1000, Exams(1, 1))
+    experiment = atari.Experiment(["tetris"], ["su"], 1, 1000, EvaluationPlan(1, 1))
     with pytest.raises(sv.SurveyorError, match="no game of the paper 'tetris'"):
         experiment.planned()
 

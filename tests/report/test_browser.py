@@ -61,13 +61,13 @@ def text(browser, name):
 def test_a_run_on_the_tree_shows_what_was_written_down_at_every_time(browser, tree, written):
     open_page(browser, written(tree.folder.path))
     folder = RunFolder(tree.folder.path)
-    times = folder.belief_times()
+    times = folder.snapshot_times()
     assert times == [0, 10, 20, 30, 40, 60]
     assert browser.find_element(By.ID, "slider").get_attribute("max") == str(len(times) - 1)
     assert text(browser, "belief-at") == "episode 60"
     for i in (0, 3, 5):
         move(browser, "slider", i)
-        known = folder.belief(times[i])
+        known = folder.read_snapshot(times[i])
         assert text(browser, "belief-at") == f"episode {times[i]}"
         np.testing.assert_allclose(drawn(browser, "belief-std", "y"), known["std"][:, 0], rtol=1e-6)
         np.testing.assert_allclose(
@@ -179,9 +179,9 @@ def test_one_point_is_seen_and_what_is_no_number_spoils_no_colours(
     lines = (copy / "metrics.jsonl").read_bytes().splitlines(keepends=True)
     (copy / "metrics.jsonl").write_bytes(lines[0])
     folder = RunFolder(copy)
-    look = folder.belief(30)
-    folder.write_belief(30, {**look, "std": look["std"] * np.nan, "joint": np.array(np.nan)})
-    folder.write_belief(20, {**folder.belief(20), "mean": np.zeros(3)})
+    look = folder.read_snapshot(30)
+    folder.write_snapshot(30, {**look, "std": look["std"] * np.nan, "joint": np.array(np.nan)})
+    folder.write_snapshot(20, {**folder.read_snapshot(20), "mean": np.zeros(3)})
     open_page(browser, written(copy))
     assert "20 cannot be read" in text(browser, "missing")
     assert browser.execute_script("return document.getElementById('metric-0').data[0].mode") == (
@@ -227,7 +227,9 @@ def test_an_episode_has_frames_with_q_values_beside_them(browser, game, written)
     assert len(moments) == len(episode["moments"]) > 0
     moments[0].click()
     assert text(browser, "episode-at") == f"step {episode['moments'][0]}"
-    looks = [RunFolder(game.folder.path).belief(at) for at in data["runs"][0]["beliefs"]["at"]]
+    looks = [
+        RunFolder(game.folder.path).read_snapshot(at) for at in data["runs"][0]["beliefs"]["at"]
+    ]
     seen = [look["mean"][0, 2] for look in looks]
     np.testing.assert_allclose(drawn(browser, "belief-seen-0", "y", 5), seen, rtol=1e-5)
     titles = {e.text for e in browser.find_elements(By.CSS_SELECTOR, "#metrics .gtitle")}

@@ -172,7 +172,7 @@ def test_a_run_that_another_driver_has_is_left_to_it(tmp_path, write, capsys):
     fcntl.flock(held, fcntl.LOCK_EX)
     process = start("sweep", path, "--out", out)
     wait_for((out / second / "result.json").exists)
-    time.sleep(parallel.AGAIN_SECONDS)
+    time.sleep(parallel.RETRY_SECONDS)
     assert [path.name for path in (out / first).iterdir()] == [".lock"]
     assert main(["status", str(out)]) == 0
     assert "1 done, 1 waiting" in capsys.readouterr().out
@@ -201,8 +201,8 @@ def test_a_sweep_writes_down_beliefs_where_it_is_told_to(tmp_path, write):
     assert main(["sweep", path, "--out", str(out / "without")]) == 0
     assert main(["sweep", path, "--out", str(out / "with"), "--beliefs"]) == 0
     (run,), (other,) = out.glob("with/Chain*"), out.glob("without/Chain*")
-    assert RunFolder(run).belief_times() == [0, 10, 20]
-    assert RunFolder(other).belief_times() == []
+    assert RunFolder(run).snapshot_times() == [0, 10, 20]
+    assert RunFolder(other).snapshot_times() == []
     assert metrics(out / "with") == metrics(out / "without")
 
 

@@ -31,7 +31,7 @@ def test_a_run_in_remote_storage_is_the_same_run(tmp_path):
     here, there = storage.at(tmp_path / "here"), storage.at(f"file://{tmp_path}/there")
     here.prepare()
     there.prepare()
-    first, second = (work.carry_out(CONFIG, where, ignore) for where in (here, there))
+    first, second = (work.train_run(CONFIG, where, ignore) for where in (here, there))
     assert first["finished"]
     assert second["finished"]
     assert second["path"] == f"file://{tmp_path}/there/{CONFIG.name}"
@@ -40,18 +40,18 @@ def test_a_run_in_remote_storage_is_the_same_run(tmp_path):
     states = [sv.load(path).loop for path in (one, other)]
     assert all(map(np.array_equal, *map(jax.tree.leaves, states)))
     assert not (tmp_path / "there" / CONFIG.name / "lease.json").exists()
-    again = work.carry_out(CONFIG, there, ignore)
+    again = work.train_run(CONFIG, there, ignore)
     assert again == {**second, "finished": True}
     assert there.outcome(CONFIG) == {key: second[key] for key in second if key != "finished"}
 
 
 def test_beliefs_are_copied_out_too(tmp_path):
     url = f"file://{tmp_path}/there"
-    work.carry_out(CONFIG, storage.at(url), ignore, wishes=work.Wishes(beliefs=True))
-    times = RunFolder(tmp_path / "there" / CONFIG.name).belief_times()
+    work.train_run(CONFIG, storage.at(url), ignore, options=work.RunOptions(beliefs=True))
+    times = RunFolder(tmp_path / "there" / CONFIG.name).snapshot_times()
     assert (times[0], times[-1]) == (0, 200)
-    with storage.at(url).looked_at(beliefs=True) as folder:
-        assert RunFolder(folder / CONFIG.name).belief_times() == times
+    with storage.at(url).mirrored(beliefs=True) as folder:
+        assert RunFolder(folder / CONFIG.name).snapshot_times() == times
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "{", '{"until": "x", "owner": 1}'])
@@ -60,7 +60,7 @@ def test_a_lease_that_is_none_holds_nobody_off(tmp_path, content):
     (tmp_path / CONFIG.name / "lease.json").write_text(content)
     where = storage.at(f"file://{tmp_path}")
     assert not where.is_held(CONFIG.name)
-    assert work.carry_out(CONFIG, where, ignore)["finished"]
+    assert work.train_run(CONFIG, where, ignore)["finished"]
 
 
 def test_memory_is_no_storage():
@@ -70,12 +70,12 @@ def test_memory_is_no_storage():
 
 def test_a_stopped_run_goes_on_elsewhere_from_what_was_copied_out(tmp_path):
     url = f"file://{tmp_path}/there"
-    stopped = work.carry_out(CONFIG, storage.at(url), ignore, stop=lambda: True)
+    stopped = work.train_run(CONFIG, storage.at(url), ignore, stop=lambda: True)
     assert not stopped["finished"]
     seen = []
-    done = work.carry_out(CONFIG, storage.at(url), lambda record, now: seen.append(now["episodes"]))
+    done = work.train_run(CONFIG, storage.at(url), lambda record, now: seen.append(now["episodes"]))
     assert done["finished"]
-    whole = work.carry_out(CONFIG, _made(tmp_path / "here"), ignore)
+    whole = work.train_run(CONFIG, _made(tmp_path / "here"), ignore)
     one, other = (tmp_path / place / CONFIG.name / "metrics.jsonl" for place in ("here", "there"))
     assert one.read_bytes() == other.read_bytes()
     assert whole["episodes"] == done["episodes"]
@@ -129,7 +129,7 @@ def test_a_lease_is_renewed_while_a_checkpoint_is_copied_out(tmp_path):
 
 def test_what_a_run_no_longer_has_is_removed_from_remote_storage(tmp_path):
     where = remote.Remote(f"file://{tmp_path}")
-    work.carry_out(CONFIG, where, ignore)
+    work.train_run(CONFIG, where, ignore)
     where.fail(CONFIG.name, "an old reason")
     folder = tmp_path / CONFIG.name
     with where.claimed(CONFIG.name) as claim:
@@ -139,17 +139,17 @@ def test_what_a_run_no_longer_has_is_removed_from_remote_storage(tmp_path):
 
 def test_a_finished_run_that_was_killed_before_its_result_is_not_trained_again(tmp_path):
     where = _made(tmp_path)
-    first = work.carry_out(CONFIG, where, ignore)
+    first = work.train_run(CONFIG, where, ignore)
     (tmp_path / CONFIG.name / "result.json").unlink()
     seen = []
-    again = work.carry_out(CONFIG, where, lambda record, now: seen.append(now))
+    again = work.train_run(CONFIG, where, lambda record, now: seen.append(now))
     assert again == first
     assert seen == []
 
 
 def test_files_that_cannot_be_read_for_a_while_are_not_replaced(tmp_path, monkeypatch):
     where = _made(tmp_path)
-    work.carry_out(CONFIG, where, ignore, stop=lambda: True)
+    work.train_run(CONFIG, where, ignore, stop=lambda: True)
     checkpoint = tmp_path / CONFIG.name / "checkpoint" / "state.npz"
     before = checkpoint.read_bytes()
 
@@ -159,7 +159,7 @@ def test_files_that_cannot_be_read_for_a_while_are_not_replaced(tmp_path, monkey
     with monkeypatch.context() as patch:
         patch.setattr(zipfile, "ZipFile", stale)
         with pytest.raises(OSError, match="Stale"):
-            work.carry_out(CONFIG, where, ignore)
+            work.train_run(CONFIG, where, ignore)
     assert checkpoint.read_bytes() == before
 
 

@@ -24,8 +24,8 @@ def files(folder):
 def test_a_look_is_the_posterior_of_the_run(tmp_path):
     run = train(tmp_path, beliefs=True)
     folder = RunFolder(run.folder.path)
-    assert folder.belief_times() == [0, 10, 20, 30, 40]
-    first, last = folder.belief(0), folder.belief(40)
+    assert folder.snapshot_times() == [0, 10, 20, 30, 40]
+    first, last = folder.read_snapshot(0), folder.read_snapshot(40)
     assert first["visits"].sum() == 0
     assert last["visits"].sum() == sum(sum(r["lengths"]) for r in run.metrics)
     path = 2 * np.arange(5)
@@ -57,7 +57,7 @@ def test_a_look_is_the_posterior_of_the_run(tmp_path):
 def test_sampled_policies_are_independent_and_chances_of_many_samples(tmp_path):
     for agent, samples in (("su", beliefs.MANY), ("psrl", beliefs.SAMPLES), ("uniform", None)):
         run = train(tmp_path, agent, "Tree-8", episodes=10, beliefs=True)
-        look = RunFolder(run.folder.path).belief(0)
+        look = RunFolder(run.folder.path).read_snapshot(0)
         assert len(np.unique(look["paths"], axis=0)) > 1, agent  # all is a tie
         assert samples in (None, int(look["joint_samples"]))
 
@@ -65,10 +65,10 @@ def test_sampled_policies_are_independent_and_chances_of_many_samples(tmp_path):
 def test_every_look_of_every_agent_is_of_numbers_and_agrees_with_the_library(tmp_path):
     for agent in ("su", "ube", "bdqn", "bootdqn", "dqn"):
         run = train(tmp_path, agent, "Chain-5", episodes=20, beliefs=True)
-        for at in run.folder.belief_times():
-            for name, found in run.folder.belief(at).items():
+        for at in run.folder.snapshot_times():
+            for name, found in run.folder.read_snapshot(at).items():
                 assert np.all(np.isfinite(found.astype(float))), (agent, name, at)
-        last, env = run.folder.belief(20), sv.envs.make("Chain-5")[0]
+        last, env = run.folder.read_snapshot(20), sv.envs.make("Chain-5")[0]
         states = jnp.asarray(env.layout(beliefs.SIDE).states, jnp.int32)
         belief, good = run.q_posterior(states), np.asarray(env.good(env.params(0), states))
         both = np.stack([good, 1 - good], axis=1)
@@ -84,7 +84,7 @@ def test_looking_changes_nothing_and_a_stopped_run_looks_the_same(tmp_path):
     plain = train(tmp_path / "plain")
     whole = train(tmp_path / "whole", beliefs=True)
     assert whole.metrics == plain.metrics
-    assert not RunFolder(plain.folder.path).keeps_beliefs
+    assert not RunFolder(plain.folder.path).snapshots_enabled
 
     class Stop(Exception):  # noqa: N818
         pass
@@ -104,7 +104,7 @@ def test_looking_changes_nothing_and_a_stopped_run_looks_the_same(tmp_path):
 @pytest.mark.parametrize("agent", ["psrl", "uniform"])
 def test_agents_with_nothing_exact_to_say_are_asked_by_samples(tmp_path, agent):
     run = train(tmp_path, agent, "Chain-4", 20, beliefs=True)
-    found = RunFolder(run.folder.path).belief(20)
+    found = RunFolder(run.folder.path).read_snapshot(20)
     assert found["mean"].shape == found["std"].shape == (10, 2)
     assert np.all((found["probability"] >= 0) & (found["probability"] <= 1))
     assert 0 <= found["joint"] <= 1
@@ -116,7 +116,7 @@ def test_looking_takes_no_more_than_its_share(tmp_path, monkeypatch):
     monkeypatch.setattr(recorder, "FREE_SECONDS", -1.0)
     monkeypatch.setattr(recorder, "SHARE", 0.0)
     less = train(tmp_path / "b", beliefs=True)
-    assert RunFolder(less.folder.path).belief_times() == [0, 40]
+    assert RunFolder(less.folder.path).snapshot_times() == [0, 40]
     last = "0000000040.npz"
     assert files(less.folder.path)[last] == files(run.folder.path)[last]
 
@@ -125,7 +125,7 @@ def test_a_look_that_fails_is_said_once_and_the_run_goes_on(tmp_path, monkeypatc
     def fail(*_):
         raise OSError("no room")
 
-    monkeypatch.setattr(RunFolder, "write_belief", fail)
+    monkeypatch.setattr(RunFolder, "write_snapshot", fail)
     with pytest.warns(UserWarning, match="no room") as warned:
         run = train(tmp_path, beliefs=True)
     assert run.finished
@@ -148,10 +148,10 @@ def test_observations_are_asked_about_once_random_steps_are_over(tmp_path):
     agent = dataclasses.replace(sv.DQN.classic(), hidden=4, warmup=100, envs=1, train_every=1)
     run = sv.train(agent, "CartPole-v1", steps=400, out=tmp_path, beliefs=True)
     folder = RunFolder(run.folder.path)
-    assert folder.belief_times()[0] >= 100
-    assert folder.belief_times()[-1] == 400
-    obs = folder.belief(beliefs.OBSERVED)["obs"]
+    assert folder.snapshot_times()[0] >= 100
+    assert folder.snapshot_times()[-1] == 400
+    obs = folder.read_snapshot(beliefs.OBSERVED)["obs"]
     assert obs.shape == (beliefs.OBSERVATIONS, 4)
-    last = folder.belief(400)
+    last = folder.read_snapshot(400)
     q = run.agent.q(run.state, run.agent.greedy(run.state), jnp.asarray(obs))
     np.testing.assert_allclose(last["mean"], q, rtol=1e-4, atol=1e-5)

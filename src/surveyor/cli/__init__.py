@@ -22,7 +22,7 @@ from surveyor.envs.functional import MINATAR
 from surveyor.errors import SurveyorError, unknown
 from surveyor.launch import pool as parallel
 from surveyor.launch.progress import Reporter, spent, summary
-from surveyor.launch.work import Wishes
+from surveyor.launch.work import RunOptions
 from surveyor.runs import api, film, loggers
 from surveyor.runs.evaluation import evaluate as evaluate_run
 from surveyor.runs.folder import Record, RunFolder
@@ -98,8 +98,8 @@ def train(argv: list[str]) -> int:
     sinks = loggers.check(tensorboard=options.tensorboard, wandb=options.wandb)
     names = [f"{config.env} seed {config.seed}" for config in configs]
     with Reporter.of(names, configs[0]) as reporter:
-        wishes = Wishes(again=True, sinks=sinks, beliefs=not options.no_beliefs)
-        results = parallel.train_all(configs, options.out, reporter, wishes)
+        run_options = RunOptions(retrain=True, sinks=sinks, beliefs=not options.no_beliefs)
+        results = parallel.train_all(configs, options.out, reporter, run_options)
     begun = [result for result in results if result and "failure" not in result]
     failures = [result["failure"] for result in results if result and "failure" in result]
     code = _conclude(options.env, options.agent, begun, as_json=options.json)

@@ -190,7 +190,7 @@ def _fig4(argv: list[str]) -> None:
 def _atari(argv: list[str]) -> None:
     from surveyor.envs.atari import scores
     from surveyor.paper import atari
-    from surveyor.runs.examine import Exams
+    from surveyor.runs.periodic_evaluation import EvaluationPlan
 
     # Twice: --quick decides the defaults of the second reading.
     quick = _parse("atari", Atari, argv).quick
@@ -203,7 +203,7 @@ def _atari(argv: list[str]) -> None:
     games = list(scores()) if "all" in options.games else options.games
     if not games:
         raise SurveyorError("--games needs at least one game, such as pong, or all.")
-    tests = Exams(options.tests, options.episodes)
+    tests = EvaluationPlan(options.tests, options.episodes)
     experiment = atari.Experiment(
         games, options.agents, options.seeds, options.frames, tests, settings
     )

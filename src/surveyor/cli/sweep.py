@@ -16,7 +16,7 @@ from surveyor.launch import pool as parallel
 from surveyor.launch import work
 from surveyor.launch.engine import Engine
 from surveyor.launch.progress import Overview, clock
-from surveyor.launch.work import Wishes
+from surveyor.launch.work import RunOptions
 from surveyor.runs import storage
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record
@@ -69,7 +69,7 @@ def sweep(argv: list[str]) -> int:
     if options.dry_run:
         print("\n".join(_forecast(planned)))
         return 0
-    results = train(planned, options.out, options, Wishes(beliefs=options.beliefs))
+    results = train(planned, options.out, options, RunOptions(beliefs=options.beliefs))
     failed = [result for result in results if result and "failure" in result]
     ended = sum(bool(result and result["finished"]) for result in results)
     print(f"{ended} of {len(planned)} runs are done: surveyor status {options.out} says more.")
@@ -82,7 +82,7 @@ def sweep(argv: list[str]) -> int:
 
 
 def train(
-    planned: list[Planned], out: str, engine: Engine, wishes: Wishes = work.NONE
+    planned: list[Planned], out: str, engine: Engine, run_options: RunOptions = work.DEFAULT_OPTIONS
 ) -> list[Record | None]:
     """Train what has not ended yet; returns the result of every run."""
     where = storage.at(out)
@@ -90,27 +90,31 @@ def train(
     status.note(where, planned)
     configs = [run.config for run in planned]
     # Where tests are asked for, a run that has ended may lack them.
-    skip = wishes.tests is None
+    skip = run_options.evaluation is None
     results: list[Record | None] = [_ended(where, config) if skip else None for config in configs]
     waiting = [number for number, result in enumerate(results) if result is None]
     if waiting:
         left = [configs[number] for number in waiting]
         with Overview(left, len(configs) - len(left)) as overview:
-            new = _train(left, out, engine, overview, wishes)
+            new = _train(left, out, engine, overview, run_options)
         for number, result in zip(waiting, new, strict=True):
             results[number] = result
     return results
 
 
 def _train(
-    configs: list[Config], out: str, engine: Engine, overview: Overview, wishes: Wishes
+    configs: list[Config], out: str, engine: Engine, overview: Overview, run_options: RunOptions
 ) -> list[Record | None]:
     if engine.engine == "local":
-        return parallel.train_all(configs, out, overview, wishes, alone=False)
+        return parallel.train_all(configs, out, overview, run_options, alone=False)
     from surveyor.launch import cluster
 
-    needs = [cluster.Needs(engine.cpus, engine.gpus, found.memory) for found in estimates(configs)]
-    return cluster.train_all(configs, out, overview, wishes, address=engine.address, needs=needs)
+    resources = [
+        cluster.Resources(engine.cpus, engine.gpus, found.memory) for found in estimates(configs)
+    ]
+    return cluster.train_all(
+        configs, out, overview, run_options, address=engine.address, resources=resources
+    )
 
 
 def _ended(where: storage.Storage, config: Config) -> Record | None:

@@ -1,6 +1,6 @@
 """The same runs as tasks of a Ray cluster.
 
-A task is a run: Ray finds it a place with the processors and the memory it needs, and starts it
+A task is a run: Ray finds it a place with the processors and the memory it resources, and starts it
 again elsewhere when its process or its node is gone, from the run's last checkpoint in the shared
 storage. The driver only asks; killed and started again, it asks for what is left.
 """
@@ -24,11 +24,11 @@ import jax
 
 from surveyor.errors import HeldError, SurveyorError, missing
 from surveyor.launch import work
-from surveyor.launch.pool import AGAIN_SECONDS, RETRIES, Watcher
+from surveyor.launch.pool import RETRIES, RETRY_SECONDS, Watcher
 from surveyor.launch.progress import done
-from surveyor.launch.work import Wishes
+from surveyor.launch.work import RunOptions
 from surveyor.runs import storage
-from surveyor.runs.api import listening
+from surveyor.runs.api import handle_signals
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
 
@@ -37,7 +37,7 @@ ANSWER_SECONDS = 30.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Needs:
+class Resources:
     """What a run asks of a node."""
 
     cpus: float = 1.0
@@ -59,22 +59,22 @@ def train_all(
     configs: list[Config],
     out: str,
     watcher: Watcher,
-    wishes: Wishes = work.NONE,
+    options: RunOptions = work.DEFAULT_OPTIONS,
     *,
     address: str | None = None,
-    needs: list[Needs] | None = None,
+    resources: list[Resources] | None = None,
 ) -> list[Record | None]:
     """As `parallel.train_all`, on the cluster at this address, or on one of this machine that is
     started for it."""
     ray = _ray()
     storage.at(out).prepare()
-    needs = needs or [Needs()] * len(configs)
+    resources = resources or [Resources()] * len(configs)
     with _connected(ray, address):
-        _warn(ray, needs)
+        _warn(ray, resources)
         task = ray.remote(_run)
 
         def submit(number: int) -> Any:
-            need, content = needs[number], json.dumps(configs[number].to_json())
+            need, content = resources[number], json.dumps(configs[number].to_json())
             return task.options(
                 name=configs[number].name,
                 num_cpus=need.cpus,
@@ -82,10 +82,10 @@ def train_all(
                 memory=need.memory or None,
                 max_retries=RETRIES + 2,  # when its process or node is gone
                 runtime_env={"env_vars": need.environment()},
-            ).remote(content, str(out), wishes)
+            ).remote(content, str(out), options)
 
         try:
-            with listening(_interrupt):
+            with handle_signals(_interrupt):
                 return _gather(ray, submit, configs, out, watcher)
         except KeyboardInterrupt:
             print(
@@ -118,7 +118,7 @@ def _gather(
                 reason = f"Ray gave it up: {str(error).strip().splitlines()[0]}"
                 result = {"finished": False, "failure": reason}
             if result.get("held"):  # by another driver: not with a processor kept for it
-                time.sleep(AGAIN_SECONDS)
+                time.sleep(RETRY_SECONDS)
                 waiting[submit(number)] = number
                 continue
             if "failure" in result:
@@ -143,7 +143,7 @@ def _look(
     """Report what the metrics of the runs say; they are in the storage, not in messages. False if
     that cannot be reached."""
     try:
-        with where.looked_at() as folder:
+        with where.mirrored() as folder:
             _compare(folder, configs, seen, watcher)
     except (OSError, SurveyorError):
         return False
@@ -169,7 +169,7 @@ def _compare(
             watcher.update(number, last, now)
 
 
-def _run(content: str, out: str, wishes: Wishes) -> Record:
+def _run(content: str, out: str, options: RunOptions) -> Record:
     """A task: one run, from its checkpoint if it has one."""
     config = Config.from_json(json.loads(content))
     where, tries, gone, far = storage.at(out), 0, None, [0, 0]
@@ -179,7 +179,7 @@ def _run(content: str, out: str, wishes: Wishes) -> Record:
 
     while True:
         try:
-            result = work.carry_out(config, where, progress, wishes=wishes)
+            result = work.train_run(config, where, progress, options=options)
             if not result["finished"]:  # it was told to end: Ray gives it to another
                 os.kill(os.getpid(), signal.SIGKILL)
             jax.clear_caches()  # the process may be given another run
@@ -191,16 +191,16 @@ def _run(content: str, out: str, wishes: Wishes) -> Record:
         except OSError as error:  # its files may be back before long
             if gone is None or far[0] > far[1]:
                 gone, far[1] = time.monotonic(), far[0]
-            if time.monotonic() > gone + storage.PATIENCE:
+            if time.monotonic() > gone + storage.TIMEOUT:
                 reason = f"Its folder could not be read or written: {work.describe(error)}"
                 return {"finished": False, "failure": reason}
-            time.sleep(AGAIN_SECONDS)
+            time.sleep(RETRY_SECONDS)
         except Exception as error:
             tries += 1
             if tries > RETRIES:
                 reason = f"{work.describe(error)} It was tried {tries} times."
                 return {"finished": False, "failure": reason}
-            time.sleep(AGAIN_SECONDS * tries)
+            time.sleep(RETRY_SECONDS * tries)
 
 
 @contextlib.contextmanager
@@ -232,14 +232,14 @@ def _connected(ray: Any, address: str | None) -> Iterator[None]:
             ray.shutdown()
 
 
-def _warn(ray: Any, needs: list[Needs]) -> None:
-    """Say so where no node has what a run needs: Ray would wait for one without a word."""
+def _warn(ray: Any, resources: list[Resources]) -> None:
+    """Say so where no node has what a run resources: Ray would wait for one without a word."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    for need in set(needs):
+    for need in set(resources):
         wanted = {"CPU": need.cpus, "GPU": need.gpus, "memory": need.memory}
         if not any(all(node.get(k, 0) >= v for k, v in wanted.items()) for node in nodes):
             said = f"{need.cpus:g} processors, {need.gpus:g} accelerators, {need.memory:,} bytes"
-            print(f"No node has what a run needs ({said}); waiting for one.", file=sys.stderr)
+            print(f"No node has what a run resources ({said}); waiting for one.", file=sys.stderr)
 
 
 def _reach(address: str) -> None:

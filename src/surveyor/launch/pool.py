@@ -21,7 +21,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from surveyor.errors import SurveyorError
 from surveyor.launch import work
-from surveyor.launch.work import Wishes
+from surveyor.launch.work import RunOptions
 from surveyor.runs import api, storage
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record
@@ -29,7 +29,7 @@ from surveyor.runs.storage import Storage
 
 RETRIES = 2
 """How often a run is tried again after its process died or it raised what is no user's mistake."""
-AGAIN_SECONDS = 2.0
+RETRY_SECONDS = 2.0
 """How long a run waits that another process has, or whose storage is gone, before it is tried
 again."""
 
@@ -49,7 +49,7 @@ def train_all(
     configs: list[Config],
     out: str | Path,
     watcher: Watcher,
-    wishes: Wishes = work.NONE,
+    options: RunOptions = work.DEFAULT_OPTIONS,
     *,
     alone: bool = True,
 ) -> list[Record | None]:
@@ -59,16 +59,16 @@ def train_all(
     folder as well. Runs of the same agent on the same environment are given to the same process,
     which compiles their program once. Ctrl-C stops all of them with everything saved; the result
     of a run that had not begun by then is None. What has ended before is taken as it is, unless
-    wishes have it trained again. A single run is trained in this process, where it may be `alone`.
+    options have it trained again. A single run is trained in this process, where it may be `alone`.
     """
     where = storage.at(out)
     where.prepare()
     if len(configs) == 1 and alone:
         report = functools.partial(watcher.update, 0)
-        result = work.carry_out(configs[0], where, report, wishes=wishes)
+        result = work.train_run(configs[0], where, report, options=options)
         watcher.end(0, result)
         return [result]
-    pool = _Pool(configs, where, watcher, functools.partial(work.serve, out, wishes))
+    pool = _Pool(configs, where, watcher, functools.partial(work.serve, out, options))
     return pool.run()
 
 
@@ -116,7 +116,7 @@ class _Pool:
         """Until all have ended, or were stopped."""
         cores = sorted(os.sched_getaffinity(0))
         count = min(len(self.configs), len(cores))
-        with api.listening(self._interrupted):
+        with api.handle_signals(self._interrupted):
             try:
                 self.workers = [self._start({cores[i]}) for i in range(count)]
                 while self._busy():
@@ -171,7 +171,7 @@ class _Pool:
             if kind == "ended":
                 self._over(number, rest[0])
             elif kind == "held":
-                self.later[number] = time.monotonic() + AGAIN_SECONDS
+                self.later[number] = time.monotonic() + RETRY_SECONDS
             elif kind == "gone":
                 self._wait_for_storage(number, rest[0])
             elif kind == "refused":
@@ -194,19 +194,19 @@ class _Pool:
         """Files may be gone for a while; what was on them is not."""
         now, name = time.monotonic(), self.configs[number].name
         if number not in self.gone:
-            patience = f"{storage.PATIENCE / 60:.0f} minutes"
+            patience = f"{storage.TIMEOUT / 60:.0f} minutes"
             _say(f"{name}: its folder cannot be reached; waiting for it, {patience} at the most.")
-        if now > self.gone.setdefault(number, now) + storage.PATIENCE:
+        if now > self.gone.setdefault(number, now) + storage.TIMEOUT:
             self._fail(number, f"Its folder could not be read or written: {reason}")
         else:
-            self.later[number] = now + AGAIN_SECONDS
+            self.later[number] = now + RETRY_SECONDS
 
     def _retry(self, number: int, reason: str) -> None:
         self.tries[number] += 1
         if self.tries[number] > RETRIES:
             self._fail(number, f"{reason} It was tried {RETRIES + 1} times.")
         else:
-            self.later[number] = time.monotonic() + AGAIN_SECONDS * (self.tries[number] - 1)
+            self.later[number] = time.monotonic() + RETRY_SECONDS * (self.tries[number] - 1)
 
     def _fail(self, number: int, reason: str) -> None:
         config = self.configs[number]
@@ -223,7 +223,7 @@ class _Pool:
         if ended is not None:
             self._over(number, {**ended, "finished": True})
         elif held:
-            self.later[number] = time.monotonic() + AGAIN_SECONDS
+            self.later[number] = time.monotonic() + RETRY_SECONDS
         return ended is not None or held
 
     def _over(self, number: int, result: Record) -> None:

@@ -15,44 +15,44 @@ import jax
 from surveyor.errors import HeldError, SurveyorError
 from surveyor.runs import api, storage
 from surveyor.runs.config import Config
-from surveyor.runs.examine import Examiner, Exams
 from surveyor.runs.folder import Record, RunFolder
 from surveyor.runs.loggers import Sinks
+from surveyor.runs.periodic_evaluation import EvaluationPlan, PeriodicEvaluation
 from surveyor.runs.storage import Storage
 
 
-class Wishes(NamedTuple):
+class RunOptions(NamedTuple):
     """What is asked of runs beside training them."""
 
-    again: bool = False
+    retrain: bool = False
     """Whether to train again what has ended."""
     sinks: Sinks | None = None
-    tests: Exams | None = None
+    evaluation: EvaluationPlan | None = None
     """Greedy episodes during training."""
     beliefs: bool = False
     """Whether to write down what the agent believes, now and then."""
 
 
-NONE = Wishes()
+DEFAULT_OPTIONS = RunOptions()
 
 
-def carry_out(
+def train_run(
     config: Config,
     where: Storage,
     progress: Callable[[Record, Record], None],
     stop: Callable[[], bool] | None = None,
-    wishes: Wishes = NONE,
+    options: RunOptions = DEFAULT_OPTIONS,
 ) -> Record:
     """Train one run that nobody else is training, from its checkpoint if it has one."""
     with where.claimed(config.name) as claim:
         folder = RunFolder(claim.root / config.name)
-        ended = None if wishes.again else api.outcome(config, claim.root, any_version=True)
-        if ended is not None and (wishes.tests is None or folder.tests()):
+        ended = None if options.retrain else api.outcome(config, claim.root, any_version=True)
+        if ended is not None and (options.evaluation is None or folder.evaluations()):
             return {**ended, "finished": True, "path": claim.place}
         run = api.begin(config, claim.root) if ended is None else api.load(folder.path)
-        if wishes.beliefs and ended is None:
-            folder.keep_beliefs()
-        examine = Examiner(run, wishes.tests)
+        if options.beliefs and ended is None:
+            folder.enable_snapshots()
+        examine = PeriodicEvaluation(run, options.evaluation)
         examine()  # it may have been killed before its last test
 
         def report(run):
@@ -60,7 +60,7 @@ def carry_out(
             claim.publish()
             progress(run.latest, run.result)
 
-        api.finish(run, report, stop, wishes.sinks)
+        api.finish(run, report, stop, options.sinks)
         return {**run.result, "finished": run.finished, "path": claim.place}
 
 
@@ -71,7 +71,7 @@ def program_of(config: Config) -> tuple[Any, ...]:
 
 def serve(
     out: str | Path,
-    wishes: Wishes,
+    options: RunOptions,
     pipe: connection.Connection,
     stop: Event,
     cores: set[int],
@@ -90,7 +90,7 @@ def serve(
             if program not in (None, program_of(config)):
                 jax.clear_caches()  # or memory grows with every program
             program = program_of(config)
-            pipe.send(_attempt(number, config, where, pipe, stop, wishes))
+            pipe.send(_attempt(number, config, where, pipe, stop, options))
 
 
 def _attempt(
@@ -99,7 +99,7 @@ def _attempt(
     where: Storage,
     pipe: connection.Connection,
     stop: Event,
-    wishes: Wishes,
+    options: RunOptions,
 ) -> tuple[Any, ...]:
     """Train a run, and say what became of it."""
 
@@ -107,7 +107,7 @@ def _attempt(
         pipe.send(("update", number, record, now))
 
     try:
-        result = carry_out(config, where, report, stop.is_set, wishes)
+        result = train_run(config, where, report, stop.is_set, options)
         if result["finished"] or stop.is_set():
             return "ended", number, result
         return "raised", number, "Its process was told to end."

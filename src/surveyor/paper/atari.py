@@ -12,13 +12,13 @@ from surveyor.cli.sweep import train
 from surveyor.envs import atari
 from surveyor.errors import SurveyorError, unknown
 from surveyor.launch.engine import Engine
-from surveyor.launch.work import Wishes
+from surveyor.launch.work import RunOptions
 from surveyor.paper.atari_table import PUBLISHED, Column, show_fig4, show_table1
 from surveyor.paper.studies import StoppedError, table, write
 from surveyor.runs import storage
 from surveyor.runs.config import Config
-from surveyor.runs.examine import Exams
 from surveyor.runs.folder import RunFolder
+from surveyor.runs.periodic_evaluation import EvaluationPlan
 from surveyor.sweeps import spec, status, summary
 from surveyor.sweeps.spec import Planned
 from surveyor.sweeps.status import number
@@ -49,7 +49,7 @@ class Experiment:
     agents: list[str]
     seeds: int
     frames: int
-    tests: Exams
+    tests: EvaluationPlan
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
     """Hyperparameters that are not those of the presets."""
 
@@ -70,7 +70,7 @@ class Experiment:
 
 def run(experiment: Experiment, out: Path, runs: str, engine: Engine, human: atari.Table) -> None:
     """Train and test what has not been, then write atari, table1 and fig4."""
-    results = train(experiment.planned(), runs, engine, Wishes(tests=experiment.tests))
+    results = train(experiment.planned(), runs, engine, RunOptions(evaluation=experiment.tests))
     if not all(result and result["finished"] for result in results):
         failures = [result["failure"] for result in results if result and "failure" in result]
         raise SurveyorError(failures[0]) if failures else StoppedError
@@ -111,7 +111,7 @@ def collect(runs: str, score: Score) -> tuple[dict[str, Column], Score | Literal
     frames: dict[tuple[str, str], int] = {}
     unfinished = 0
     where = storage.at(runs)
-    with where.looked_at() as folder:
+    with where.mirrored() as folder:
         tested = [path.parent for path in sorted(folder.glob("ALE-*/tests.json"))]
         every = tested or [path.parent for path in sorted(folder.glob("ALE-*/metrics.jsonl"))]
         for path in every:
@@ -143,7 +143,7 @@ def collect(runs: str, score: Score) -> tuple[dict[str, Column], Score | Literal
 
 
 def _tests(path: Path) -> list[float]:
-    tests = [number(record.get("mean_return")) for record in RunFolder(path).tests()]
+    tests = [number(record.get("mean_return")) for record in RunFolder(path).evaluations()]
     return [value for value in tests if value is not None]
 
 

@@ -51,7 +51,7 @@ def collect(
     else:
         where = storage.at(source)
         title = source.rstrip("/") if "://" in source else Path(source).resolve().name
-    with where.looked_at(beliefs=True) as folder:
+    with where.mirrored(beliefs=True) as folder:
         if not single and (folder / "config.json").exists():
             raise SurveyorError(
                 f"'{source}' is a single run: give the URL of the folder around it, or a copy here."

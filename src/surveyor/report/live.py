@@ -101,7 +101,7 @@ def serve(folder: Path, port: int) -> int:
     page.plotly()
     found = server(folder, port)
     stop = threading.Event()
-    with api.listening(lambda *_: stop.set()):
+    with api.handle_signals(lambda *_: stop.set()):
         thread = threading.Thread(target=found.serve_forever, daemon=True)
         thread.start()
         address = f"http://{HOST}:{found.server_address[1]}/"

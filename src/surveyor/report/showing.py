@@ -38,9 +38,11 @@ def add_beliefs(runs: list[Page], standings: list[Standing], folder: Path) -> in
     spent = 0
     for run, standing in zip(runs, standings, strict=True):
         kept, config = RunFolder(folder / standing.name), standing.config
-        if not kept.belief_times():
+        if not kept.snapshot_times():
             if config is not None:
-                lacks = TOO_SHORT if kept.keeps_beliefs and standing.state == "done" else NOTHING
+                lacks = (
+                    TOO_SHORT if kept.snapshots_enabled and standing.state == "done" else NOTHING
+                )
                 run["notes"].append(SOON if standing.state == "running" else lacks)
         elif config is None:
             run["missing"].append(
@@ -61,9 +63,9 @@ def add_beliefs(runs: list[Page], standings: list[Standing], folder: Path) -> in
 
 def _beliefs(run: Page, kept: RunFolder, config: Config) -> Page | None:
     looks: Looks = []
-    for at in kept.belief_times():
+    for at in kept.snapshot_times():
         try:
-            looks.append((at, kept.belief(at)))
+            looks.append((at, kept.read_snapshot(at)))
         except Exception:  # whatever a damaged archive makes its reader say
             run["missing"].append(f"What the agent believed at {at} cannot be read.")
     if not looks:
@@ -79,7 +81,7 @@ def _beliefs(run: Page, kept: RunFolder, config: Config) -> Page | None:
 
 def _observations(kept: RunFolder) -> np.ndarray:
     try:
-        return kept.belief(beliefs.OBSERVED)["obs"]
+        return kept.read_snapshot(beliefs.OBSERVED)["obs"]
     except Exception:  # whatever a damaged archive makes its reader say
         raise SurveyorError("the observations that it is about cannot be read") from None
 

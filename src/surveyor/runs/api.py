@@ -17,7 +17,7 @@ from surveyor.training import problems
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
 from surveyor.runs.loggers import Sinks
-from surveyor.runs.recorder import Recorder
+from surveyor.runs.recorder import BeliefRecorder
 from surveyor.runs.run import Run
 from surveyor.training.steps import Rhythm
 
@@ -124,7 +124,7 @@ def train(
     sinks = loggers.check(tensorboard=tensorboard, wandb=wandb)
     run = begin(config, None if out is None else Path(out))
     if beliefs and run.folder is not None:
-        run.folder.keep_beliefs()
+        run.folder.enable_snapshots()
     return finish(run, report, sinks=sinks)
 
 
@@ -200,8 +200,8 @@ def finish(
     look = None
     with _interrupts() as interrupted, contextlib.ExitStack() as ends:
         log = ends.enter_context(loggers.opened(run, sinks))
-        if run.folder is not None and run.folder.keeps_beliefs and not run.finished:
-            look = Recorder(run, run.folder)
+        if run.folder is not None and run.folder.snapshots_enabled and not run.finished:
+            look = BeliefRecorder(run, run.folder)
             ends.callback(look.close)
         for _ in run.advance(look) if stop is None or not stop() else ():
             log(run)
@@ -224,12 +224,12 @@ def _interrupts() -> Iterator[Callable[[], bool]]:
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
-    with listening(lambda number, _: seen.append(number)):
+    with handle_signals(lambda number, _: seen.append(number)):
         yield lambda: bool(seen)
 
 
 @contextlib.contextmanager
-def listening(heard: Callable[[int, Any], None]) -> Iterator[None]:
+def handle_signals(heard: Callable[[int, Any], None]) -> Iterator[None]:
     """Have this called at SIGINT and SIGTERM, in place of what was."""
     signals = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(number, heard) for number in signals]

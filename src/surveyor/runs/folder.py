@@ -221,7 +221,7 @@ class RunFolder:
         finally:
             os.close(lock)
 
-    def keep_records(self, count: int) -> None:
+    def truncate_metrics(self, count: int) -> None:
         """Before training goes on: cut off the records written after the checkpoint; they will
         come again."""
         lines = self._lines()[:count]
@@ -244,37 +244,37 @@ class RunFolder:
         reason = (_read(self._failure) or {}).get("reason")
         return reason if isinstance(reason, str) else "failure.json is damaged."
 
-    def tests(self) -> list[Record]:
+    def evaluations(self) -> list[Record]:
         """What greedy episodes during training came to."""
         found = (_read(self._tests) or {}).get("tests")
         known = found if isinstance(found, list) else []
         return [r for r in known if isinstance(r, dict) and r.keys() >= {"number", "of", "at"}]
 
-    def write_tests(self, tests: list[Record]) -> None:
+    def write_evaluations(self, tests: list[Record]) -> None:
         """Write all of them."""
         checkpoint.write_atomically(self._tests, _pretty({"tests": tests}))
 
     @property
-    def keeps_beliefs(self) -> bool:
+    def snapshots_enabled(self) -> bool:
         """Whether what the agent believes is to be written down now and then."""
         return self._beliefs.is_dir()
 
-    def keep_beliefs(self) -> None:
+    def enable_snapshots(self) -> None:
         """From now on, if that can be."""
         with contextlib.suppress(OSError):
             self._beliefs.mkdir(exist_ok=True)
 
-    def belief_times(self) -> list[int]:
+    def snapshot_times(self) -> list[int]:
         """When, in episodes or steps."""
         names = [path.stem for path in self._beliefs.glob("*.npz")]
         return sorted(int(name) for name in names if name.isascii() and name.isdigit())
 
-    def belief(self, at: int | str) -> Arrays:
+    def read_snapshot(self, at: int | str) -> Arrays:
         """What was written then; an error of NumPy's or of the system's where it is damaged."""
         with np.load(self._belief(at), allow_pickle=False) as archive:
             return dict(archive)
 
-    def write_belief(self, at: int | str, arrays: Arrays) -> None:
+    def write_snapshot(self, at: int | str, arrays: Arrays) -> None:
         """Write it, by a number or by a name."""
         with checkpoint.written_atomically(self._belief(at)) as file:
             np.savez_compressed(file, allow_pickle=False, **arrays)

@@ -1,4 +1,4 @@
-"""When a run's beliefs are looked at, and at what cost."""
+"""Belief snapshots during training, within a limit on the time that they take."""
 
 import contextlib
 import time
@@ -12,123 +12,124 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from surveyor.training import beliefs
-from surveyor.runs.folder import RunFolder
 from surveyor.launch.progress import done
+from surveyor.runs.folder import RunFolder
 from surveyor.runs.run import Run
+from surveyor.training import beliefs
 from surveyor.training.runner import EpisodeRunner
 
 FREE_SECONDS = 0.5
-"""Time that looking may always take, beside compilation;"""
+"""Seconds that the snapshots of a run may always take, compilation excluded."""
 SHARE = 0.03
-"""beyond that no more than this share of the time spent training."""
-LOOK_SECONDS = 0.05
-"""What a look is taken to take before the first one has been timed."""
-WAITING_BYTES = 256_000_000
-"""Memory for what waits to be looked at, unless a single copy takes more."""
+"""Share of the training time that snapshots may take beyond `FREE_SECONDS`."""
+SNAPSHOT_SECONDS = 0.05
+"""Assumed seconds per snapshot until the first one has been timed."""
+PENDING_BYTES = 256_000_000
+"""Memory limit in bytes for copied states that wait to be processed; one copy may exceed it."""
 
 
-class Recorder:
-    """Looks at a run before its first episode, then after times that grow by half an octave, and
-    at its end.
+class BeliefRecorder:
+    """Record what an agent believes before training, at intervals growing by √2, and at the end.
 
-    At a map of states it looks in a thread, from copies, because training takes the memory of what
-    it goes on from; where there is a second core, training waits only for those.
+    Snapshots of state maps are computed in a thread from copies of the agent's state, because
+    training donates its buffers. With a second core, training waits only for the copies.
     """
 
     def __init__(self, run: Run, folder: RunFolder):
         self._run, self._folder = run, folder
-        self._spent, self._taken, self._off = 0.0, 0, False
+        self._spent, self._taken, self._disabled = 0.0, 0, False
         now, every = done(run.result), run.runner.every
-        # What was written after the checkpoint is written again, by the same bits.
-        self._last = max((at for at in folder.belief_times() if at <= now), default=-1)
+        # Snapshots later than the checkpoint are recorded again, with identical content.
+        self._last = max((at for at in folder.snapshot_times() if at <= now), default=-1)
         self._times = [0, *(round(2 ** (k / 2)) * every for k in range(64))]
         run.runner.pauses = self._next
         self._thread = ThreadPoolExecutor(1)
         self._called = False
-        self._kept: list[tuple[int, PyTree]] = []
-        """What was there to be seen before training was compiled; two compilers at once would wait
-        for each other."""
-        self._looks: list[Future[None]] = []
+        self._copies: list[tuple[int, PyTree]] = []
+        """Times and states not yet submitted: the first snapshot waits until training is compiled,
+        since two compilations at once would slow each other down."""
+        self._pending: list[Future[None]] = []
 
     def __call__(self) -> None:
-        """Look, if it is time."""
+        """Record a snapshot if one is due and the time limit allows it."""
         run, first = self._run, not self._called
         self._called = True
-        if self._failed():
+        if self._check_failures():
             return
         if not first:
             self._submit()
         now, allowed = done(run.result), max(FREE_SECONDS, SHARE * run.seconds)
-        ends = run.finished and now > self._last
-        if not ends and (now < self._next(self._last) or self._expected() > allowed):
+        at_end = run.finished and now > self._last
+        if not at_end and (now < self._next(self._last) or self._expected() > allowed):
             return
         self._last = now
         if isinstance(run.runner, EpisodeRunner):
-            self._keep(now)
+            self._copy(now)
             if not first:
                 self._submit()
         else:
-            self._looks.append(_done_now(partial(self._ask, now)))
-        self._failed()
+            self._pending.append(_completed(partial(self._record_observations, now)))
+        self._check_failures()
 
     def close(self) -> None:
-        """Wait for all looks."""
+        """Wait for all pending snapshots."""
         self._submit()
         self._thread.shutdown()
-        self._failed()
+        self._check_failures()
 
     def _next(self, at: int) -> int:
         return next(time for time in self._times if time > at)
 
     def _expected(self) -> float:
-        """Time spent looking, and what those that wait will take by what others took."""
-        waiting = len(self._kept) + sum(not look.done() for look in self._looks)
-        each = self._spent / self._taken if self._taken else LOOK_SECONDS
-        return self._spent + waiting * each
+        """Return the seconds spent so far plus the estimated cost of pending snapshots."""
+        pending = len(self._copies) + sum(not future.done() for future in self._pending)
+        each = self._spent / self._taken if self._taken else SNAPSHOT_SECONDS
+        return self._spent + pending * each
 
-    def _failed(self) -> bool:
-        """Whether one has failed, which is said once: a run is worth more than a look at it."""
-        ended = [look for look in self._looks if look.done()]
-        self._looks = [look for look in self._looks if look not in ended]
-        errors = [error for look in ended if (error := look.exception()) is not None]
-        if errors and not self._off:
-            self._off = True
-            said = f"What the agent believes is not written down any more: {errors[0]}"
-            warnings.warn(said, stacklevel=3)
-        return self._off
+    def _check_failures(self) -> bool:
+        """Return whether recording is disabled; warn and disable it at the first failed snapshot.
 
-    def _keep(self, now: int) -> None:
-        seen = self._run.loop.agent, self._run.loop.visits
-        size = sum(leaf.nbytes for leaf in jax.tree.leaves(seen))
-        waiting = len(self._kept) + len(self._looks)
+        A failed snapshot must not end the run.
+        """
+        ended = [future for future in self._pending if future.done()]
+        self._pending = [future for future in self._pending if future not in ended]
+        errors = [error for future in ended if (error := future.exception()) is not None]
+        if errors and not self._disabled:
+            self._disabled = True
+            warnings.warn(f"Belief snapshots are disabled for this run: {errors[0]}", stacklevel=3)
+        return self._disabled
+
+    def _copy(self, now: int) -> None:
+        state = self._run.loop.agent, self._run.loop.visits
+        size = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
+        pending = len(self._copies) + len(self._pending)
         if self._run.finished:
-            self._kept.append((now, seen))
-        elif not waiting or (waiting + 1) * size <= WAITING_BYTES:
-            self._kept.append((now, jax.tree.map(np.array, seen)))
+            self._copies.append((now, state))
+        elif not pending or (pending + 1) * size <= PENDING_BYTES:
+            self._copies.append((now, jax.tree.map(np.array, state)))
 
     def _submit(self) -> None:
-        self._looks += [self._thread.submit(self._look, *kept) for kept in self._kept]
-        self._kept.clear()
+        self._pending += [self._thread.submit(self._record_map, *copy) for copy in self._copies]
+        self._copies.clear()
 
-    def _look(self, now: int, seen: PyTree) -> None:
-        """On a map of states."""
+    def _record_map(self, now: int, state: PyTree) -> None:
+        """Record the belief about every state on the environment's map."""
         run = self._run
         assert isinstance(run.runner, EpisodeRunner)
-        look = None if self._off else beliefs.on_a_map(run.agent, run.runner.env)
-        if look is not None:
+        snapshot = None if self._disabled else beliefs.on_a_map(run.agent, run.runner.env)
+        if snapshot is not None:
             key = jax.random.fold_in(jax.random.key(run.config.seed), now)
             with self._timed():
                 params = run.runner.env.params(run.config.seed)
-                self._write(now, look(*seen, params, key))
+                self._write(now, snapshot(*state, params, key))
 
-    def _ask(self, now: int) -> None:
-        """About a few observations, once there are any."""
+    def _record_observations(self, now: int) -> None:
+        """Record the belief about a few observations from the replay, once it has some."""
         run, observations = self._run, beliefs.observations(self._run, self._folder)
         if observations is None:
             return
         obs, key = jnp.asarray(observations), jax.random.key(0)
-        if not self._taken:  # compiled, which does not count
+        if not self._taken:  # compile outside the timer
             beliefs.ask(run.agent, run.state, obs, key)
         with self._timed():
             self._write(now, beliefs.ask(run.agent, run.state, obs, key))
@@ -140,14 +141,14 @@ class Recorder:
         self._spent += time.monotonic() - began
         self._taken += 1
 
-    def _write(self, at: int, found: dict[str, Array]) -> None:
-        self._folder.write_belief(at, {name: np.asarray(value) for name, value in found.items()})
+    def _write(self, at: int, arrays: dict[str, Array]) -> None:
+        self._folder.write_snapshot(at, {name: np.asarray(value) for name, value in arrays.items()})
 
 
-def _done_now(look: Callable[[], None]) -> Future[None]:
+def _completed(action: Callable[[], None]) -> Future[None]:
     future: Future[None] = Future()
     try:
-        future.set_result(look())
+        future.set_result(action())
     except Exception as error:
         future.set_exception(error)
     return future

@@ -22,7 +22,7 @@ from surveyor.errors import HeldError, SurveyorError, missing
 from surveyor.runs import api
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record
-from surveyor.runs.storage import PATIENCE, Claim, Storage
+from surveyor.runs.storage import TIMEOUT, Claim, Storage
 
 LEASE_SECONDS = 60.0
 """How long a lease is good for after it was last renewed, three times in that time."""
@@ -42,7 +42,7 @@ class Remote(Storage):
     def __str__(self) -> str:
         return self.url
 
-    def __init__(self, url: str, patience: float = PATIENCE):
+    def __init__(self, url: str, patience: float = TIMEOUT):
         try:
             import fsspec
         except ImportError:
@@ -76,7 +76,7 @@ class Remote(Storage):
         return lease is not None and lease["until"] > time.time()
 
     @contextlib.contextmanager
-    def looked_at(self, *, beliefs: bool = False) -> Iterator[Path]:
+    def mirrored(self, *, beliefs: bool = False) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="surveyor-") as scratch:
             self._patiently(lambda: self._look(Path(scratch), beliefs))
             yield Path(scratch)

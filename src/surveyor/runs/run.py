@@ -149,7 +149,7 @@ class Run:
     def _chunks(self) -> Iterator["Run"]:
         due = time.monotonic() + CHECKPOINT_SECONDS
         if self.folder is not None:
-            self.folder.keep_records(len(self.metrics))
+            self.folder.truncate_metrics(len(self.metrics))
         for chunk in self.runner.chunks(self.loop):
             self.loop = chunk.loop
             self.seconds += chunk.seconds

@@ -18,7 +18,7 @@ from surveyor.runs import api
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
 
-PATIENCE = 600.0
+TIMEOUT = 600.0
 """How many seconds storage may be gone before a run gives up."""
 
 
@@ -43,7 +43,7 @@ class Storage(abc.ABC):
         """Whether someone is training this run now."""
 
     @abc.abstractmethod
-    def looked_at(self, *, beliefs: bool = False) -> contextlib.AbstractContextManager[Path]:
+    def mirrored(self, *, beliefs: bool = False) -> contextlib.AbstractContextManager[Path]:
         """A folder of this machine with everything but the checkpoints, for reading; `beliefs` only
         if they are asked for."""
 
@@ -91,7 +91,7 @@ class Local(Storage):
         return RunFolder(self.path / name).is_held()
 
     @contextlib.contextmanager
-    def looked_at(self, *, beliefs: bool = False) -> Iterator[Path]:
+    def mirrored(self, *, beliefs: bool = False) -> Iterator[Path]:
         if not self.path.is_dir():
             raise SurveyorError(f"There is no folder '{self.path}'.")
         yield self.path

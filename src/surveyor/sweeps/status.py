@@ -47,7 +47,7 @@ def note(where: Storage, planned: list[Planned]) -> None:
 
 def survey(where: Storage) -> list[Standing]:
     """Every run that is there, or was to be."""
-    with where.looked_at() as folder:
+    with where.mirrored() as folder:
         labels = _plan(folder)
         begun = sorted({path.parent.name for file in FILES for path in folder.glob(f"*/{file}")})
         names = [*labels, *(name for name in begun if name not in labels)]

@@ -44,7 +44,7 @@ Curves = dict[tuple[str, str], list[Curve]]
 
 def curves(where: Storage, standings: list[Standing]) -> Curves:
     """Those of every run that has something to show."""
-    with where.looked_at() as folder:
+    with where.mirrored() as folder:
         points = {each.name: points_of(folder / each.name) for each in standings}
     if not (found := grouped(told_apart(standings)[0], points)):
         raise SurveyorError("None of the runs has a return to show yet.")

@@ -74,7 +74,7 @@ def ask(
 def observations(run: Run, folder: RunFolder) -> np.ndarray | None:
     """Those that the agent is asked about: from its replay, when its random steps are over."""
     try:
-        return folder.belief(OBSERVED)["obs"]
+        return folder.read_snapshot(OBSERVED)["obs"]
     except (OSError, ValueError, KeyError):
         pass
     ring = run.loop.ring
@@ -84,7 +84,7 @@ def observations(run: Run, folder: RunFolder) -> np.ndarray | None:
     obs = np.asarray(ring.sample(u, 1, 1.0).obs)
     first = np.unique(obs.reshape(len(obs), -1), axis=0, return_index=True)[1]  # no two alike
     obs = obs[np.sort(first)[:: -(-len(first) // OBSERVATIONS)]]
-    folder.write_belief(OBSERVED, {"obs": obs})
+    folder.write_snapshot(OBSERVED, {"obs": obs})
     return obs
 
 
