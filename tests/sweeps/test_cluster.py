@@ -1,4 +1,4 @@
-"""A real Ray cluster of two nodes on this machine, of which one is taken away."""
+"""Runs on a real Ray cluster of two nodes on this machine, one of which is removed."""
 
 import json
 import os
@@ -25,12 +25,12 @@ keep_going = true
 agent = "su"
 set = { features = 8, novelty = 4, batch_size = 16, recent = 4, best = 4, gradient_steps = 2 }
 """
-"""Twenty seconds of gradient steps for each run, which are to end in the same bits."""
+"""Runs of about twenty seconds of gradient steps, whose results must be bit-identical."""
 
 
 @pytest.fixture
 def nodes(tmp_path, monkeypatch):
-    """Two nodes; nothing of them is left, nor anything in the home folder."""
+    """Start two nodes; check that no process and no file in the home folder remains."""
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
@@ -60,7 +60,7 @@ def test_runs_survive_killed_workers_drivers_and_nodes(tmp_path, nodes, capfd):
     command = [sys.executable, "-m", "surveyor.cli", "sweep", path, "--out", out, *address]
     driver = subprocess.Popen([str(word) for word in command])
     wait_for(lambda: any(metrics(out).values()))
-    for worker in named("ray::_run"):
+    for worker in named("ray::_train"):
         os.kill(worker, signal.SIGKILL)
     wait_for(lambda: list(out.glob("*/result.json")))
     driver.kill()
@@ -84,22 +84,22 @@ def test_runs_survive_killed_workers_drivers_and_nodes(tmp_path, nodes, capfd):
         assert {**one, "seconds": 0} == {**other, "seconds": 0}
 
 
-def test_an_address_that_does_not_answer_is_said_so(tmp_path, capsys):
+def test_an_address_without_answer_is_refused(tmp_path, capsys):
     (tmp_path / "it.toml").write_text(SPEC)
     words = ["--engine", "ray", "--address", "127.0.0.1:1", "--out", str(tmp_path / "out")]
     assert main(["sweep", str(tmp_path / "it.toml"), *words]) == 2
     assert "There is no Ray cluster at '127.0.0.1:1'" in capsys.readouterr().err
 
 
-def test_what_listens_there_but_is_no_ray_is_said_so(monkeypatch):
+def test_another_service_at_the_address_is_refused(monkeypatch):
     monkeypatch.setattr(cluster, "ANSWER_SECONDS", 8.0)
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = f"127.0.0.1:{other.getsockname()[1]}"
-        with pytest.raises(sv.SurveyorError, match=f"no Ray cluster at '{address}': what listens"):
+        with pytest.raises(sv.SurveyorError, match=f"no Ray cluster at '{address}': the service"):
             next(cluster._connected(cluster._ray(), address).gen)
 
 
-def test_ray_that_is_not_installed_is_said_so(monkeypatch):
+def test_missing_ray_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(sv.SurveyorError, match=r"needs Ray: pip install \"surveyor\[ray\]\""):
         cluster._ray()

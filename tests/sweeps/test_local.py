@@ -1,4 +1,4 @@
-"""Sweeps on this machine, in processes that die, fail and meet each other."""
+"""Sweeps on this machine whose processes die, fail or compete for the same runs."""
 
 import fcntl
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from surveyor.cli import main
-from surveyor.launch import pool as parallel
+from surveyor.launch import pool
 from surveyor.runs import storage
 from surveyor.runs.folder import RunFolder
 from surveyor.sweeps import spec
@@ -50,7 +50,7 @@ def children(pid):
     return [n for n, parent, command in processes() if parent == pid and "spawn_main" in command]
 
 
-def test_killed_workers_runs_go_on_and_two_drivers_share_them(tmp_path, write, capsys):
+def test_runs_survive_killed_workers_and_two_drivers_share_them(tmp_path, write, capsys):
     path, out = write(SPEC), tmp_path / "out"
     process, other = (start("sweep", path, "--out", out) for _ in range(2))
     wait_for(lambda: any(metrics(out).values()))
@@ -67,7 +67,7 @@ def test_killed_workers_runs_go_on_and_two_drivers_share_them(tmp_path, write, c
     words = "train Chain-8 --agent uniform --episodes 40000 --keep-going --no-beliefs --seed 1"
     assert main([*words.split(), "--out", str(alone)]) == 0
     (name, content), *_ = metrics(alone).items()
-    assert metrics(out)[name] == content  # no line twice, as if nobody else had been there
+    assert metrics(out)[name] == content  # no duplicate lines: identical to an undisturbed run
     before = {path: path.stat().st_mtime_ns for path in out.glob("*/result.json")}
     assert len(before) == 2
     assert main(["sweep", path, "--out", str(out)]) == 0
@@ -82,7 +82,7 @@ def test_killed_workers_runs_go_on_and_two_drivers_share_them(tmp_path, write, c
     }  # fmt: skip
 
 
-def test_a_run_that_fails_is_reported_and_the_others_go_on(tmp_path, write, capsys):
+def test_a_failed_run_is_reported_and_the_others_continue(tmp_path, write, capsys):
     text = """
     seeds = 1
     [[agents]]
@@ -105,8 +105,8 @@ def test_a_run_that_fails_is_reported_and_the_others_go_on(tmp_path, write, caps
     assert "2 runs: 1 done, 1 failed." in listed
 
 
-class Heard:
-    """A watcher that only takes notice."""
+class Recorded:
+    """Callback that records the ends of runs."""
 
     def __init__(self):
         self.ended = []
@@ -118,42 +118,42 @@ class Heard:
         self.ended.append((number, result))
 
 
-def test_a_run_whose_process_dies_again_and_again_is_given_up_and_says_why(tmp_path, write):
-    heard, configs = Heard(), [run.config for run in spec.read(Path(write(SPEC)))]
-    pool = parallel._Pool(configs, storage.at(tmp_path), heard, lambda *_: None)
+def test_a_run_whose_process_keeps_dying_fails_with_a_reason(tmp_path, write):
+    callback, configs = Recorded(), [run.config for run in spec.read(Path(write(SPEC)))]
+    runs = pool._Pool(configs, storage.at(tmp_path), callback, lambda *_: None)
     for _ in range(2):
-        pool._retry(1, "Its process died.")
-        assert 1 in pool.later
-        assert not heard.ended
-    pool._retry(1, "Its process died.")
-    reason = "Its process died. It was tried 3 times."
-    assert heard.ended == [(1, {"seed": 1, "finished": False, "failure": reason})]
+        runs._retry(1, "Its process died.")
+        assert 1 in runs.delayed
+        assert not callback.ended
+    runs._retry(1, "Its process died.")
+    reason = "Its process died. Gave up after 3 attempts."
+    assert callback.ended == [(1, {"seed": 1, "finished": False, "failure": reason})]
     assert RunFolder(tmp_path / configs[1].name).failure() == reason
 
 
-def test_ctrl_c_does_not_begin_the_runs_that_are_waiting(tmp_path, write):
-    """Else stopping forty of them takes minutes: each would be begun only to be saved."""
+def test_ctrl_c_does_not_start_waiting_runs(tmp_path, write):
+    """Starting each of forty runs only to save it would take minutes."""
     configs = [run.config for run in spec.read(Path(write(SPEC)))]
-    pool = parallel._Pool(configs, storage.at(tmp_path), Heard(), lambda *_: None)
-    assert pool._busy()
-    pool._interrupted(signal.SIGINT, None)
-    assert not pool._busy()
-    idle = parallel._Worker(multiprocessing.Process(), multiprocessing.Pipe()[0], set())
-    pool.workers = [idle]
-    pool._deal()
+    runs = pool._Pool(configs, storage.at(tmp_path), Recorded(), lambda *_: None)
+    assert runs._busy()
+    runs._interrupt(signal.SIGINT, None)
+    assert not runs._busy()
+    idle = pool._Worker(multiprocessing.Process(), multiprocessing.Pipe()[0], set())
+    runs.workers = [idle]
+    runs._assign()
     assert idle.number is None
     with pytest.raises(KeyboardInterrupt):
-        pool._interrupted(signal.SIGINT, None)
+        runs._interrupt(signal.SIGINT, None)
 
 
 @pytest.mark.slow
-def test_ctrl_c_twice_ends_a_sweep_at_once_and_what_was_saved_goes_on(tmp_path, write):
+def test_a_second_ctrl_c_ends_a_sweep_immediately(tmp_path, write):
     out = tmp_path / "out"
     process = start("sweep", write(SPEC.replace("40000", "50000000")), "--out", out)
     wait_for(lambda: any(metrics(out).values()))
     workers = children(process.pid)
     for child in workers:
-        os.kill(child, signal.SIGSTOP)  # they cannot save, so the first Ctrl-C would wait for ever
+        os.kill(child, signal.SIGSTOP)  # unable to save, so the first Ctrl-C would wait forever
     process.send_signal(signal.SIGINT)
     time.sleep(1)
     assert process.poll() is None
@@ -164,7 +164,7 @@ def test_ctrl_c_twice_ends_a_sweep_at_once_and_what_was_saved_goes_on(tmp_path, 
 
 
 @pytest.mark.slow
-def test_a_run_that_another_driver_has_is_left_to_it(tmp_path, write, capsys):
+def test_a_run_held_by_another_driver_is_left_alone(tmp_path, write, capsys):
     path, out = write(SPEC.replace("40000", "100")), tmp_path / "out"
     first, second = (run.config.name for run in spec.read(Path(path)))
     (out / first).mkdir(parents=True)
@@ -172,7 +172,7 @@ def test_a_run_that_another_driver_has_is_left_to_it(tmp_path, write, capsys):
     fcntl.flock(held, fcntl.LOCK_EX)
     process = start("sweep", path, "--out", out)
     wait_for((out / second / "result.json").exists)
-    time.sleep(parallel.RETRY_SECONDS)
+    time.sleep(pool.RETRY_SECONDS)
     assert [path.name for path in (out / first).iterdir()] == [".lock"]
     assert main(["status", str(out)]) == 0
     assert "1 done, 1 waiting" in capsys.readouterr().out
@@ -182,7 +182,7 @@ def test_a_run_that_another_driver_has_is_left_to_it(tmp_path, write, capsys):
     assert (out / first / "result.json").exists()
 
 
-def test_a_folder_that_vanishes_for_a_while_costs_nothing(tmp_path, write):
+def test_runs_survive_a_temporarily_missing_folder(tmp_path, write):
     path, out, away = write(SPEC), tmp_path / "out", tmp_path / "away"
     process = start("sweep", path, "--out", out)
     wait_for(lambda: len(metrics(out)) == 2 and all(metrics(out).values()))
@@ -196,7 +196,7 @@ def test_a_folder_that_vanishes_for_a_while_costs_nothing(tmp_path, write):
     assert len(list(out.glob("*/result.json"))) == 2
 
 
-def test_a_sweep_writes_down_beliefs_where_it_is_told_to(tmp_path, write):
+def test_a_sweep_records_snapshots_if_asked(tmp_path, write):
     path, out = write(SPEC.replace("40000", "20").replace("seeds = 2", "seeds = 1")), tmp_path
     assert main(["sweep", path, "--out", str(out / "without")]) == 0
     assert main(["sweep", path, "--out", str(out / "with"), "--beliefs"]) == 0
@@ -206,7 +206,7 @@ def test_a_sweep_writes_down_beliefs_where_it_is_told_to(tmp_path, write):
     assert metrics(out / "with") == metrics(out / "without")
 
 
-def test_a_dry_run_lists_the_runs_and_trains_nothing(tmp_path, write, capsys):
+def test_a_dry_run_lists_runs_without_training(tmp_path, write, capsys):
     assert main(["sweep", write(SPEC), "--out", str(tmp_path / "out"), "--dry-run"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
@@ -214,7 +214,7 @@ def test_a_dry_run_lists_the_runs_and_trains_nothing(tmp_path, write, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_status_and_plot_of_nothing_say_so(tmp_path, capsys):
+def test_status_and_plot_refuse_an_empty_folder(tmp_path, capsys):
     assert main(["status", str(tmp_path / "none")]) == 2
     assert "There is no folder" in capsys.readouterr().err
     assert main(["plot", str(tmp_path)]) == 2
@@ -224,7 +224,7 @@ def test_status_and_plot_of_nothing_say_so(tmp_path, capsys):
     assert "None of the runs has a return" in capsys.readouterr().err
 
 
-def test_one_damaged_run_does_not_hide_the_others(tmp_path, write, capsys):
+def test_a_damaged_run_does_not_hide_the_others(tmp_path, write, capsys):
     path = write(SPEC.replace("40000", "50").replace("Chain-8", "Tree-4"))
     out = tmp_path / "out"
     assert main(["sweep", path, "--out", str(out)]) == 0
@@ -237,11 +237,11 @@ def test_one_damaged_run_does_not_hide_the_others(tmp_path, write, capsys):
     capsys.readouterr()
     assert main(["status", str(out)]) == 0
     said = capsys.readouterr().out
-    assert "2 runs: 2 done" in said  # it has a result; what is wrong with it is said
+    assert "2 runs: 2 done" in said  # it has a result, and its damage is reported
     assert "config.json" in said
     assert main(["plot", str(out)]) == 0
     assert f"Left out, for they cannot be read: {first.name}." in capsys.readouterr().err
-    assert main(["sweep", path, "--out", str(out)]) == 0  # which mends it
+    assert main(["sweep", path, "--out", str(out)]) == 0  # repairs it
     capsys.readouterr()
     assert main(["status", str(out)]) == 0
     assert "config.json" not in capsys.readouterr().out
@@ -256,6 +256,6 @@ def test_one_damaged_run_does_not_hide_the_others(tmp_path, write, capsys):
         (["--engine", "slurm"], "engine must be one of"),
     ],
 )
-def test_bad_options_are_refused_in_one_sentence(write, capsys, words, sentence):
+def test_invalid_options_are_refused_in_one_sentence(write, capsys, words, sentence):
     assert main(["sweep", write(SPEC), *words]) == 2
     assert sentence in capsys.readouterr().err

@@ -1,8 +1,8 @@
-"""The same runs as tasks of a Ray cluster.
+"""Train many runs on a Ray cluster, one task per run.
 
-A task is a run: Ray finds it a place with the processors and the memory it resources, and starts it
-again elsewhere when its process or its node is gone, from the run's last checkpoint in the shared
-storage. The driver only asks; killed and started again, it asks for what is left.
+Ray places each task on a node with the requested resources, and restarts it elsewhere if its
+process or node is lost; it then continues from the last checkpoint in shared storage. A driver that
+was killed can be started again and submits the remaining runs.
 """
 
 import contextlib
@@ -17,14 +17,13 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import jax
 
 from surveyor.errors import HeldError, SurveyorError, missing
 from surveyor.launch import work
-from surveyor.launch.pool import RETRIES, RETRY_SECONDS, Watcher
+from surveyor.launch.pool import RETRIES, RETRY_SECONDS, RunCallback, log
 from surveyor.launch.progress import done
 from surveyor.launch.work import RunOptions
 from surveyor.runs import storage
@@ -33,65 +32,69 @@ from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
 
 ANSWER_SECONDS = 30.0
-"""How long a cluster may take to answer."""
+"""Seconds within which a cluster must answer."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Resources:
-    """What a run asks of a node."""
+    """Processors, accelerators and bytes of memory (0 for any) that a run requests."""
 
     cpus: float = 1.0
     gpus: float = 0.0
     memory: int = 0
-    """Bytes; 0 asks for none in particular."""
 
     def environment(self) -> dict[str, str]:
-        """Variables of its process: as many threads as it has processors (with one the sums have
-        the same order as in workers of one machine), and no more of an accelerator than its
-        share."""
-        found = {"NPROC": str(max(1, int(self.cpus))), "OPENBLAS_NUM_THREADS": "1"}
+        """Return environment variables that limit threads and accelerator memory to the request.
+
+        With one thread, sums have the same order as in the local pool.
+        """
+        variables = {"NPROC": str(max(1, int(self.cpus))), "OPENBLAS_NUM_THREADS": "1"}
         if 0 < self.gpus < 1:
-            found["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 * self.gpus:.3f}"
-        return found
+            variables["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 * self.gpus:.3f}"
+        return variables
 
 
 def train_all(
     configs: list[Config],
     out: str,
-    watcher: Watcher,
+    callback: RunCallback,
     options: RunOptions = work.DEFAULT_OPTIONS,
     *,
     address: str | None = None,
     resources: list[Resources] | None = None,
 ) -> list[Record | None]:
-    """As `parallel.train_all`, on the cluster at this address, or on one of this machine that is
-    started for it."""
+    """Train all configurations on a Ray cluster and return their results in the same order.
+
+    **Arguments:**
+
+    - `configs`, `callback`, `options`: as in `pool.train_all`.
+    - `out`: storage that all nodes can reach, a folder or a URL.
+    - `address`: address of the cluster; None starts one on this machine.
+    - `resources`: what each run requests; one processor by default.
+    """
     ray = _ray()
     storage.at(out).prepare()
     resources = resources or [Resources()] * len(configs)
     with _connected(ray, address):
         _warn(ray, resources)
-        task = ray.remote(_run)
+        task = ray.remote(_train)
 
         def submit(number: int) -> Any:
-            need, content = resources[number], json.dumps(configs[number].to_json())
+            request, content = resources[number], json.dumps(configs[number].to_json())
             return task.options(
                 name=configs[number].name,
-                num_cpus=need.cpus,
-                num_gpus=need.gpus,
-                memory=need.memory or None,
-                max_retries=RETRIES + 2,  # when its process or node is gone
-                runtime_env={"env_vars": need.environment()},
+                num_cpus=request.cpus,
+                num_gpus=request.gpus,
+                memory=request.memory or None,
+                max_retries=RETRIES + 2,  # for lost processes and nodes
+                runtime_env={"env_vars": request.environment()},
             ).remote(content, str(out), options)
 
         try:
             with handle_signals(_interrupt):
-                return _gather(ray, submit, configs, out, watcher)
+                return _collect(ray, submit, configs, out, callback)
         except KeyboardInterrupt:
-            print(
-                "Stopped; runs go back to their last checkpoints. Give the same command to go on.",
-                file=sys.stderr,
-            )
+            log("Stopped; rerun the same command to continue from the last checkpoints.")
             raise
 
 
@@ -99,25 +102,20 @@ def _interrupt(number: int, frame: Any) -> None:
     raise KeyboardInterrupt
 
 
-def _gather(
-    ray: Any, submit: Callable[[int], Any], configs: list[Config], out: str, watcher: Watcher
+def _collect(
+    ray: Any, submit: Callable[[int], Any], configs: list[Config], out: str, callback: RunCallback
 ) -> list[Record | None]:
-    where = storage.at(out)
+    """Submit all runs and wait for their results; resubmit runs held by another driver."""
+    where, reached, seen = storage.at(out), True, dict.fromkeys(range(len(configs)), 0)
     results: list[Record | None] = [None] * len(configs)
     waiting = {submit(number): number for number in range(len(configs))}
-    seen: dict[int, int] = {}
-    print(f"{len(waiting)} runs are asked of the cluster.", file=sys.stderr, flush=True)
-    reached = True
+    log(f"{len(waiting)} runs submitted to the cluster.")
     while waiting:
         ready, _ = ray.wait(list(waiting), num_returns=1, timeout=2.0)
         for reference in ready:
             number = waiting.pop(reference)
-            try:
-                result = ray.get(reference)
-            except ray.exceptions.RayError as error:
-                reason = f"Ray gave it up: {str(error).strip().splitlines()[0]}"
-                result = {"finished": False, "failure": reason}
-            if result.get("held"):  # by another driver: not with a processor kept for it
+            result = _result(ray, reference)
+            if result.get("held"):
                 time.sleep(RETRY_SECONDS)
                 waiting[submit(number)] = number
                 continue
@@ -126,139 +124,141 @@ def _gather(
                     where.fail(configs[number].name, result["failure"])
                 result = {"seed": configs[number].seed, **result}
             results[number] = result
-            watcher.end(number, result)
+            callback.end(number, result)
         if not ready:
             left = {number: configs[number] for number in waiting.values()}
-            before, reached = reached, _look(where, left, seen, watcher)
-            if before and not reached:
-                print(f"'{out}' cannot be reached; waiting for it.", file=sys.stderr, flush=True)
-            elif reached and not before:
-                print(f"'{out}' is back.", file=sys.stderr, flush=True)
+            before, reached = reached, _report(where, left, seen, callback)
+            if before != reached:
+                log(f"'{out}' {'is back' if reached else 'cannot be reached; waiting for it'}.")
     return results
 
 
-def _look(
-    where: storage.Storage, configs: dict[int, Config], seen: dict[int, int], watcher: Watcher
+def _result(ray: Any, reference: Any) -> Record:
+    try:
+        return ray.get(reference)
+    except ray.exceptions.RayError as error:
+        reason = f"Ray gave up on the run: {str(error).strip().splitlines()[0]}"
+        return {"finished": False, "failure": reason}
+
+
+def _report(
+    where: storage.Storage, configs: dict[int, Config], seen: dict[int, int], callback: RunCallback
 ) -> bool:
-    """Report what the metrics of the runs say; they are in the storage, not in messages. False if
-    that cannot be reached."""
+    """Report metrics beyond the `seen` number of records; return False if storage is unreachable.
+
+    Tasks send no messages, so progress is read from storage.
+    """
     try:
         with where.mirrored() as folder:
-            _compare(folder, configs, seen, watcher)
+            for number, config in configs.items():
+                metrics = RunFolder(folder / config.name).metrics()
+                if len(metrics) > seen[number]:
+                    seen[number] = len(metrics)
+                    callback.update(number, metrics[-1], _result_so_far(metrics[-1]))
     except (OSError, SurveyorError):
         return False
     return True
 
 
-def _compare(
-    folder: Path, configs: dict[int, Config], seen: dict[int, int], watcher: Watcher
-) -> None:
-    """With what was seen the last time."""
-    for number, config in configs.items():
-        metrics = RunFolder(folder / config.name).metrics()
-        if len(metrics) > seen.get(number, 0):
-            seen[number] = len(metrics)
-            last = metrics[-1]
-            now = {"episodes": last.get("episodes", last.get("episode", 0))}
-            if "step" in last:
-                now["steps"] = last["step"]
-            else:
-                now |= {"first_success": None, "solved_at": None}
-            if last.get("return") is not None:
-                now["return"] = last["return"]
-            watcher.update(number, last, now)
+def _result_so_far(record: Record) -> Record:
+    result = {"episodes": record.get("episodes", record.get("episode", 0))}
+    if "step" in record:
+        result["steps"] = record["step"]
+    else:
+        result |= {"first_success": None, "solved_at": None}
+    return result if record.get("return") is None else {**result, "return": record["return"]}
 
 
-def _run(content: str, out: str, options: RunOptions) -> Record:
-    """A task: one run, from its checkpoint if it has one."""
+def _train(content: str, out: str, options: RunOptions) -> Record:
+    """Train one run as a Ray task, from its last checkpoint."""
     config = Config.from_json(json.loads(content))
-    where, tries, gone, far = storage.at(out), 0, None, [0, 0]
+    where, attempts, lost_at = storage.at(out), 0, None
+    reached = reached_before = 0
 
     def progress(record: Record, now: Record) -> None:
-        far[0] = max(far[0], done(now))
+        nonlocal reached
+        reached = max(reached, done(now))
 
     while True:
         try:
             result = work.train_run(config, where, progress, options=options)
-            if not result["finished"]:  # it was told to end: Ray gives it to another
+            if not result["finished"]:  # terminated: Ray moves a killed task to another process
                 os.kill(os.getpid(), signal.SIGKILL)
-            jax.clear_caches()  # the process may be given another run
+            jax.clear_caches()  # Ray may reuse the process for another run
             return result
-        except HeldError:
+        except HeldError:  # resubmitted by the driver, since waiting would block a processor
             return {"finished": False, "held": True}
         except SurveyorError as error:
             return {"finished": False, "failure": str(error)}
-        except OSError as error:  # its files may be back before long
-            if gone is None or far[0] > far[1]:
-                gone, far[1] = time.monotonic(), far[0]
-            if time.monotonic() > gone + storage.TIMEOUT:
-                reason = f"Its folder could not be read or written: {work.describe(error)}"
+        except OSError as error:  # storage may return
+            if lost_at is None or reached > reached_before:
+                lost_at, reached_before = time.monotonic(), reached
+            if time.monotonic() > lost_at + storage.TIMEOUT:
+                reason = work.describe_error(error)
+                reason = f"The run folder could not be read or written: {reason}"
                 return {"finished": False, "failure": reason}
             time.sleep(RETRY_SECONDS)
         except Exception as error:
-            tries += 1
-            if tries > RETRIES:
-                reason = f"{work.describe(error)} It was tried {tries} times."
+            attempts += 1
+            if attempts > RETRIES:
+                reason = f"{work.describe_error(error)} Gave up after {attempts} attempts."
                 return {"finished": False, "failure": reason}
-            time.sleep(RETRY_SECONDS * tries)
+            time.sleep(RETRY_SECONDS * attempts)
 
 
 @contextlib.contextmanager
 def _connected(ray: Any, address: str | None) -> Iterator[None]:
-    options: dict[str, Any] = {"logging_level": "ERROR"}
-    ours = ray.is_initialized()
-    if not ours:
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        warnings.filterwarnings("ignore", message="os.fork")  # Ray executes another program next
-        try:
-            if address is None:
-                # A token of its own, or Ray would leave one in the home folder.
-                os.environ.setdefault("RAY_AUTH_TOKEN", uuid.uuid4().hex)
-                cores = len(os.sched_getaffinity(0))
-                options |= {"include_dashboard": False, "num_cpus": cores}
-                ray.init(address="local", log_to_driver=False, **options)
-            else:
-                _reach(address)
-                ray.init(address=address, log_to_driver=False, **options)
-        except Exception as error:  # Ray has no kind of its own for a node that is slow to start
-            said = str(error).strip().splitlines()[0] if str(error).strip() else "no answer"
-            raise SurveyorError(
-                f"There is no Ray cluster at '{address or 'this machine'}': {said}"
-            ) from None
+    """Connect to the cluster at `address`, or start one; keep a connection that the caller has."""
+    if ray.is_initialized():
+        yield
+        return
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    warnings.filterwarnings("ignore", message="os.fork")  # harmless: Ray calls exec right after
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    try:
+        if address is None:
+            # Without a token, Ray would write one to the home folder.
+            os.environ.setdefault("RAY_AUTH_TOKEN", uuid.uuid4().hex)
+            cores = len(os.sched_getaffinity(0))
+            ray.init(address="local", include_dashboard=False, num_cpus=cores, **options)
+        else:
+            _check_address(address)
+            ray.init(address=address, **options)
+    except Exception as error:  # Ray has no specific error for a slow node
+        reason = (str(error).strip() or "no answer").splitlines()[0]
+        place = address or "this machine"
+        raise SurveyorError(f"There is no Ray cluster at '{place}': {reason}") from None
     try:
         yield
     finally:
-        if not ours:
-            ray.shutdown()
+        ray.shutdown()
 
 
 def _warn(ray: Any, resources: list[Resources]) -> None:
-    """Say so where no node has what a run resources: Ray would wait for one without a word."""
+    """Print a message if no node has the requested resources: Ray would wait silently."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    for need in set(resources):
-        wanted = {"CPU": need.cpus, "GPU": need.gpus, "memory": need.memory}
+    for request in set(resources):
+        wanted = {"CPU": request.cpus, "GPU": request.gpus, "memory": request.memory}
         if not any(all(node.get(k, 0) >= v for k, v in wanted.items()) for node in nodes):
-            said = f"{need.cpus:g} processors, {need.gpus:g} accelerators, {need.memory:,} bytes"
-            print(f"No node has what a run resources ({said}); waiting for one.", file=sys.stderr)
+            text = f"{request.cpus:g} CPUs, {request.gpus:g} GPUs, {request.memory:,} bytes"
+            log(f"No node has the requested resources ({text}); waiting for one.")
 
 
-def _reach(address: str) -> None:
-    """An error soon where nothing listens, or something else does; Ray itself would wait for
-    minutes."""
+def _check_address(address: str) -> None:
+    """Raise `OSError` soon if no Ray cluster answers; Ray itself would wait for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
         return
     socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
-    if address.startswith("ray://"):  # Ray's own client, which ends its waiting by itself
+    if address.startswith("ray://"):  # Ray's client has its own timeout
         return
     probe = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     nothing = subprocess.DEVNULL
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):
         answer = subprocess.run(probe, timeout=ANSWER_SECONDS, stdout=nothing, stderr=nothing)
-    except subprocess.TimeoutExpired:
-        raise ConnectionError("what listens there gives no answer of Ray's") from None
-    if answer.returncode != 0:
-        raise ConnectionError("what listens there gives no answer of Ray's")
+        if answer.returncode == 0:
+            return
+    raise ConnectionError("the service there does not answer as Ray")
 
 
 def _ray() -> Any:

@@ -1,18 +1,17 @@
-"""Several runs at once, one process a core.
+"""Train many runs in parallel on this machine, one process per core.
 
-On CPUs whole runs side by side beat one batched program: `vmap` of a loop that carries a replay
-copies it at every step. A worker keeps its compiled program for the next seed. One that dies is
-replaced, and its run goes on from its checkpoint.
+On CPUs, separate runs are faster than one batched program: `vmap` of a loop that carries a replay
+copies it at every step. Workers reuse their compiled programs and are replaced when they die.
 """
 
 import contextlib
 import dataclasses
-import functools
 import multiprocessing
 import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
@@ -28,52 +27,57 @@ from surveyor.runs.folder import Record
 from surveyor.runs.storage import Storage
 
 RETRIES = 2
-"""How often a run is tried again after its process died or it raised what is no user's mistake."""
+"""Further attempts at a run after its process died or raised an error that is not the user's."""
 RETRY_SECONDS = 2.0
-"""How long a run waits that another process has, or whose storage is gone, before it is tried
-again."""
+"""Seconds before the next attempt at a run that is held elsewhere or whose storage is gone."""
+
+
+def log(text: str) -> None:
+    """Print a message to standard error immediately."""
+    print(text, file=sys.stderr, flush=True)
 
 
 @runtime_checkable
-class Watcher(Protocol):
-    """Whoever wants to know how the runs are doing, by their numbers."""
+class RunCallback(Protocol):
+    """Callbacks for the progress of numbered runs."""
 
     def update(self, number: int, record: Record, now: Record) -> None:
-        """A chunk has ended: the newest record of the metrics, and the result so far."""
+        """Handle the end of a chunk: the latest metrics record and the result so far."""
 
     def end(self, number: int, result: Record) -> None:
-        """A run is over: `finished`, stopped, or with a `failure`."""
+        """Handle the end of a run, which is `finished`, was stopped, or has a `failure`."""
 
 
 def train_all(
     configs: list[Config],
     out: str | Path,
-    watcher: Watcher,
+    callback: RunCallback,
     options: RunOptions = work.DEFAULT_OPTIONS,
     *,
     alone: bool = True,
 ) -> list[Record | None]:
-    """Train every configuration and return the results in the same order.
+    """Train all configurations and return their results in the same order.
 
-    A result has `finished`, and `failure` where the run could not go on: then the reason is in its
-    folder as well. Runs of the same agent on the same environment are given to the same process,
-    which compiles their program once. Ctrl-C stops all of them with everything saved; the result
-    of a run that had not begun by then is None. What has ended before is taken as it is, unless
-    options have it trained again. A single run is trained in this process, where it may be `alone`.
+    A result has `finished`, and `failure` if the run could not continue; the run folder holds the
+    reason as well. Ctrl-C stops all runs with a checkpoint; the result of a run that had not
+    started by then is None.
+
+    **Arguments:**
+
+    - `configs`: the runs. Those with the same program go to the same process, which compiles it.
+    - `out`: folder or URL of the storage.
+    - `callback`: receives the progress of each run by its position in `configs`.
+    - `options`: shared by all runs. Finished runs are kept as they are unless `options.retrain`.
+    - `alone`: train a single run in this process.
     """
     where = storage.at(out)
     where.prepare()
     if len(configs) == 1 and alone:
-        report = functools.partial(watcher.update, 0)
-        result = work.train_run(configs[0], where, report, options=options)
-        watcher.end(0, result)
+        result = work.train_run(configs[0], where, partial(callback.update, 0), options=options)
+        callback.end(0, result)
         return [result]
-    pool = _Pool(configs, where, watcher, functools.partial(work.serve, out, options))
+    pool = _Pool(configs, where, callback, partial(work.run_worker, out, options))
     return pool.run()
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 @dataclasses.dataclass
@@ -82,64 +86,63 @@ class _Worker:
     pipe: connection.Connection
     cores: set[int]
     number: int | None = None
-    """The run that it is at."""
+    """Run in training; None while idle."""
     program: int | None = None
-    """The program that it has compiled."""
+    """Program compiled last."""
 
 
 class _Pool:
-    """Gives runs to processes, one each, and takes care of whatever becomes of them."""
+    """Assign runs to worker processes and handle their results, failures and deaths."""
 
     def __init__(
         self,
         configs: list[Config],
         where: Storage,
-        watcher: Watcher,
-        serve: Callable[[connection.Connection, Event, set[int]], None],
+        callback: RunCallback,
+        target: Callable[[connection.Connection, Event, set[int]], None],
     ):
-        self.configs, self.where, self.watcher, self.serve = configs, where, watcher, serve
+        self.configs, self.where, self.callback, self.target = configs, where, callback, target
         self.results: list[Record | None] = [None] * len(configs)
         self.waiting = list(range(len(configs)))
-        kinds: dict[Any, int] = {}
-        self.programs = [kinds.setdefault(work.program_of(c), len(kinds)) for c in configs]
-        """Equal numbers for runs that share a compiled program."""
-        self.later: dict[int, float] = {}
-        """Runs that are not to be tried before a time."""
-        self.gone: dict[int, float] = {}
-        """Since when the files of a run cannot be reached."""
-        self.tries = [0] * len(configs)
+        programs: dict[Any, int] = {}
+        self.programs = [programs.setdefault(work.program_key(c), len(programs)) for c in configs]
+        """Program of each run; equal numbers share a compiled program."""
+        self.delayed: dict[int, float] = {}
+        """Earliest time of the next attempt, by run."""
+        self.unreachable: dict[int, float] = {}
+        """Time since which storage cannot be reached, by run."""
+        self.attempts = [0] * len(configs)
         self.workers: list[_Worker] = []
         self.context = multiprocessing.get_context("spawn")
         self.stop = self.context.Event()
 
     def run(self) -> list[Record | None]:
-        """Until all have ended, or were stopped."""
-        cores = sorted(os.sched_getaffinity(0))
-        count = min(len(self.configs), len(cores))
-        with api.handle_signals(self._interrupted):
+        """Train until all runs have ended or were stopped, and return their results."""
+        cores = sorted(os.sched_getaffinity(0))[: len(self.configs)]
+        with api.handle_signals(self._interrupt):
             try:
-                self.workers = [self._start({cores[i]}) for i in range(count)]
+                self.workers = [self._start({core}) for core in cores]
                 while self._busy():
-                    self._deal()
-                    self._listen()
+                    self._assign()
+                    self._receive()
             finally:
-                self._end()
+                self._shut_down()
         return self.results
 
     def _busy(self) -> bool:
-        at_work = any(worker.number is not None for worker in self.workers)
-        return at_work or (bool(self.waiting or self.later) and not self.stop.is_set())
+        training = any(worker.number is not None for worker in self.workers)
+        return training or (bool(self.waiting or self.delayed) and not self.stop.is_set())
 
-    def _deal(self) -> None:
-        """Give every idle worker a run: one that it has the program for, if there is one."""
+    def _assign(self) -> None:
+        """Give every idle worker a run, preferably one whose program it has compiled."""
         now = time.monotonic()
-        for number in [number for number, due in self.later.items() if due <= now]:
-            del self.later[number]
-            if not self._ended_elsewhere(number):
+        for number in [number for number, due in self.delayed.items() if due <= now]:
+            del self.delayed[number]
+            if not self._trained_elsewhere(number):
                 self.waiting.append(number)
         for worker in self.workers:
             if worker.number is None and self.waiting and not self.stop.is_set():
-                self._give(worker, self._choose(worker))
+                self._send(worker, self._choose(worker))
 
     def _choose(self, worker: _Worker) -> int:
         taken = {w.program for w in self.workers if w is not worker}
@@ -147,111 +150,108 @@ class _Pool:
         free = [n for n in self.waiting if self.programs[n] not in taken]
         return (own or free or self.waiting)[0]
 
-    def _give(self, worker: _Worker, number: int) -> None:
+    def _send(self, worker: _Worker, number: int) -> None:
         self.waiting.remove(number)
         worker.number, worker.program = number, self.programs[number]
-        with contextlib.suppress(OSError):  # it has died: it will be heard of
+        with contextlib.suppress(OSError):  # a dead worker is found by `_receive`
             worker.pipe.send((number, self.configs[number]))
 
-    def _listen(self) -> None:
+    def _receive(self) -> None:
         by_pipe = {worker.pipe: worker for worker in self.workers}
         for pipe in connection.wait(list(by_pipe), timeout=0.5):
             worker = by_pipe[pipe]  # pyright: ignore[reportArgumentType]
             try:
-                kind, number, *rest = worker.pipe.recv()
+                kind, number, *details = worker.pipe.recv()
             except (EOFError, OSError):
-                self._died(worker)
+                self._replace(worker)
                 continue
             if kind == "update":
-                if self.gone.pop(number, None) is not None:
-                    _say(f"{self.configs[number].name}: its folder is back, and it goes on.")
-                self.watcher.update(number, *rest)
+                if self.unreachable.pop(number, None) is not None:
+                    log(f"{self.configs[number].name}: storage is back; training continues.")
+                self.callback.update(number, *details)
                 continue
             worker.number = None
             if kind == "ended":
-                self._over(number, rest[0])
+                self._end(number, details[0])
             elif kind == "held":
-                self.later[number] = time.monotonic() + RETRY_SECONDS
-            elif kind == "gone":
-                self._wait_for_storage(number, rest[0])
+                self.delayed[number] = time.monotonic() + RETRY_SECONDS
+            elif kind == "unreachable":
+                self._wait_for_storage(number, details[0])
             elif kind == "refused":
-                self._fail(number, rest[0])
+                self._fail(number, details[0])
             else:
-                self._retry(number, rest[0])
+                self._retry(number, details[0])
 
-    def _died(self, worker: _Worker) -> None:
+    def _replace(self, worker: _Worker) -> None:
         worker.process.join()
         code, number = worker.process.exitcode or 0, worker.number
         self.workers.remove(worker)
         self.workers.append(self._start(worker.cores))
         if number is not None:
-            how = f"signal {-code}" if code < 0 else f"exit code {code}"
-            self._retry(
-                number, f"Its process died ({how}); if that was for want of memory, give it more."
-            )
+            cause = f"signal {-code}" if code < 0 else f"exit code {code}"
+            self._retry(number, f"Its process died ({cause}), perhaps for lack of memory.")
 
     def _wait_for_storage(self, number: int, reason: str) -> None:
-        """Files may be gone for a while; what was on them is not."""
+        """Retry later, since storage may return; fail after `storage.TIMEOUT`."""
         now, name = time.monotonic(), self.configs[number].name
-        if number not in self.gone:
-            patience = f"{storage.TIMEOUT / 60:.0f} minutes"
-            _say(f"{name}: its folder cannot be reached; waiting for it, {patience} at the most.")
-        if now > self.gone.setdefault(number, now) + storage.TIMEOUT:
-            self._fail(number, f"Its folder could not be read or written: {reason}")
+        if number not in self.unreachable:
+            log(f"{name}: storage cannot be reached; retrying for {storage.TIMEOUT:.0f} s.")
+        if now > self.unreachable.setdefault(number, now) + storage.TIMEOUT:
+            self._fail(number, f"The run folder could not be read or written: {reason}")
         else:
-            self.later[number] = now + RETRY_SECONDS
+            self.delayed[number] = now + RETRY_SECONDS
 
     def _retry(self, number: int, reason: str) -> None:
-        self.tries[number] += 1
-        if self.tries[number] > RETRIES:
-            self._fail(number, f"{reason} It was tried {RETRIES + 1} times.")
+        self.attempts[number] += 1
+        if self.attempts[number] > RETRIES:
+            self._fail(number, f"{reason} Gave up after {RETRIES + 1} attempts.")
         else:
-            self.later[number] = time.monotonic() + RETRY_SECONDS * (self.tries[number] - 1)
+            self.delayed[number] = time.monotonic() + RETRY_SECONDS * (self.attempts[number] - 1)
 
     def _fail(self, number: int, reason: str) -> None:
         config = self.configs[number]
         with contextlib.suppress(OSError, SurveyorError):
             self.where.fail(config.name, reason)
-        self._over(number, {"seed": config.seed, "finished": False, "failure": reason})
+        self._end(number, {"seed": config.seed, "finished": False, "failure": reason})
 
-    def _ended_elsewhere(self, number: int) -> bool:
-        """Whether another process has meanwhile finished it; if it is still at it, later."""
+    def _trained_elsewhere(self, number: int) -> bool:
+        """Return whether another process has finished this run or is training it."""
         config, ended, held = self.configs[number], None, True
-        with contextlib.suppress(Exception):  # storage that does not answer is asked again
+        with contextlib.suppress(Exception):  # unreachable storage is asked again later
             ended = self.where.outcome(config)
             held = self.where.is_held(config.name)
         if ended is not None:
-            self._over(number, {**ended, "finished": True})
+            self._end(number, {**ended, "finished": True})
         elif held:
-            self.later[number] = time.monotonic() + RETRY_SECONDS
+            self.delayed[number] = time.monotonic() + RETRY_SECONDS
         return ended is not None or held
 
-    def _over(self, number: int, result: Record) -> None:
+    def _end(self, number: int, result: Record) -> None:
         self.results[number] = result
-        self.watcher.end(number, result)
+        self.callback.end(number, result)
 
     def _start(self, cores: set[int]) -> _Worker:
         ours, theirs = self.context.Pipe()
-        process = self.context.Process(target=self.serve, args=(theirs, self.stop, cores))
+        process = self.context.Process(target=self.target, args=(theirs, self.stop, cores))
         process.start()
         theirs.close()
         return _Worker(process, ours, cores)
 
-    def _end(self) -> None:
+    def _shut_down(self) -> None:
         for worker in self.workers:
             with contextlib.suppress(OSError):
                 worker.pipe.send(None)
-            if worker.number is not None:  # an error, or Ctrl-C twice
+            if worker.number is not None:  # after an error or a second Ctrl-C
                 worker.process.kill()
         for worker in self.workers:
             worker.process.join(10)
             worker.process.kill()
             worker.pipe.close()
 
-    def _interrupted(self, number: int, frame: Any) -> None:
-        """The first Ctrl-C stops the runs with everything saved, the second at once.
+    def _interrupt(self, number: int, frame: Any) -> None:
+        """Stop all runs with a checkpoint at the first Ctrl-C, immediately at the second.
 
-        It reaches the whole process group; workers are deaf to it, and are told.
+        Workers ignore the signal, which reaches the whole process group, and watch `stop` instead.
         """
         if self.stop.is_set():
             raise KeyboardInterrupt

@@ -1,11 +1,11 @@
-"""What a process does with the runs that it is given."""
+"""Train one run under a claim, in this process or in a worker of the pool."""
 
 import contextlib
 import os
 import signal
 import traceback
 from collections.abc import Callable
-from multiprocessing import connection
+from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,15 +22,16 @@ from surveyor.runs.storage import Storage
 
 
 class RunOptions(NamedTuple):
-    """What is asked of runs beside training them."""
+    """Options for training a run, apart from its configuration."""
 
     retrain: bool = False
-    """Whether to train again what has ended."""
+    """Train finished runs again, from the beginning."""
     sinks: Sinks | None = None
+    """Destinations of the metrics in addition to metrics.jsonl."""
     evaluation: EvaluationPlan | None = None
-    """Greedy episodes during training."""
+    """Greedy evaluations during training; None for none."""
     beliefs: bool = False
-    """Whether to write down what the agent believes, now and then."""
+    """Record snapshots of the agent's beliefs."""
 
 
 DEFAULT_OPTIONS = RunOptions()
@@ -43,7 +44,19 @@ def train_run(
     stop: Callable[[], bool] | None = None,
     options: RunOptions = DEFAULT_OPTIONS,
 ) -> Record:
-    """Train one run that nobody else is training, from its checkpoint if it has one."""
+    """Claim a run, train it from its last checkpoint, and return its result.
+
+    A finished run is returned as it is, unless `options` ask for more. Raise `HeldError` if another
+    process is training it.
+
+    **Arguments:**
+
+    - `config`: configuration of the run.
+    - `where`: storage that holds the run.
+    - `progress`: called after every chunk with the latest metrics record and the result so far.
+    - `stop`: polled after every chunk; training stops with a checkpoint when it returns True.
+    - `options`: evaluations, snapshots and metrics sinks of the run.
+    """
     with where.claimed(config.name) as claim:
         folder = RunFolder(claim.root / config.name)
         ended = None if options.retrain else api.outcome(config, claim.root, any_version=True)
@@ -52,11 +65,11 @@ def train_run(
         run = api.begin(config, claim.root) if ended is None else api.load(folder.path)
         if options.beliefs and ended is None:
             folder.enable_snapshots()
-        examine = PeriodicEvaluation(run, options.evaluation)
-        examine()  # it may have been killed before its last test
+        evaluate = PeriodicEvaluation(run, options.evaluation)
+        evaluate()  # a kill may have come between training and the last evaluation
 
         def report(run):
-            examine()
+            evaluate()
             claim.publish()
             progress(run.latest, run.result)
 
@@ -64,44 +77,36 @@ def train_run(
         return {**run.result, "finished": run.finished, "path": claim.place}
 
 
-def program_of(config: Config) -> tuple[Any, ...]:
-    """What two runs share if they share a compiled program."""
+def program_key(config: Config) -> tuple[Any, ...]:
+    """Return a key that is equal for runs with the same compiled program."""
     return config.agent, config.env, config.stop_when_solved, config.protocol
 
 
-def serve(
-    out: str | Path,
-    options: RunOptions,
-    pipe: connection.Connection,
-    stop: Event,
-    cores: set[int],
+def run_worker(
+    out: str | Path, options: RunOptions, pipe: Connection, stop: Event, cores: set[int]
 ) -> None:
-    """What a worker does, from its first run to its last.
+    """Train the runs in `out` that the pool sends over `pipe` as `(number, config)`, until None.
 
-    It has cores of its own: where two share, XLA splits small products over all of them, and two
-    runs of MinAtar side by side are as slow as one after the other.
+    The event `stop` stops the current run with a checkpoint. Workers do not share `cores`: XLA
+    splits small products over all cores that it sees, which makes two MinAtar runs side by side as
+    slow as one after the other.
     """
-    os.sched_setaffinity(0, cores)  # before XLA asks how many threads it may have
+    os.sched_setaffinity(0, cores)  # before XLA counts the cores
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     where, program = storage.at(out), None
-    with contextlib.suppress(EOFError, BrokenPipeError):  # whoever started it is gone
+    with contextlib.suppress(EOFError, BrokenPipeError):  # the pool is gone
         while (task := pipe.recv()) is not None:
             number, config = task
-            if program not in (None, program_of(config)):
-                jax.clear_caches()  # or memory grows with every program
-            program = program_of(config)
+            if program not in (None, program_key(config)):
+                jax.clear_caches()  # otherwise memory grows with every program
+            program = program_key(config)
             pipe.send(_attempt(number, config, where, pipe, stop, options))
 
 
 def _attempt(
-    number: int,
-    config: Config,
-    where: Storage,
-    pipe: connection.Connection,
-    stop: Event,
-    options: RunOptions,
+    number: int, config: Config, where: Storage, pipe: Connection, stop: Event, options: RunOptions
 ) -> tuple[Any, ...]:
-    """Train a run, and say what became of it."""
+    """Train a run and return the message for the pool: kind, run number, details."""
 
     def report(record: Record, now: Record) -> None:
         pipe.send(("update", number, record, now))
@@ -110,7 +115,7 @@ def _attempt(
         result = train_run(config, where, report, stop.is_set, options)
         if result["finished"] or stop.is_set():
             return "ended", number, result
-        return "raised", number, "Its process was told to end."
+        return "raised", number, "Its process was terminated."
     except HeldError:
         return "held", number
     except SurveyorError as error:
@@ -118,12 +123,12 @@ def _attempt(
     except BrokenPipeError:
         raise
     except OSError as error:
-        return "gone", number, describe(error)
+        return "unreachable", number, describe_error(error)
     except Exception as error:
-        return "raised", number, describe(error)
+        return "raised", number, describe_error(error)
 
 
-def describe(error: Exception) -> str:
-    """What was raised and where, in a sentence."""
+def describe_error(error: Exception) -> str:
+    """Return the type, message and location of an exception as one sentence."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})."

@@ -1,4 +1,4 @@
-"""Tests during training: greedy episodes now and then, written beside the metrics."""
+"""Greedy evaluations during training, recorded in the run folder's tests.json."""
 
 from typing import NamedTuple
 
@@ -8,34 +8,36 @@ from surveyor.runs.run import Run
 
 
 class EvaluationPlan(NamedTuple):
-    """How often, evenly over the budget and the last at its end, and how many episodes each."""
+    """Number and length of the evaluations of a run."""
 
     times: int
+    """Evaluations per run, spaced evenly over its budget; the last is at the end."""
     episodes: int
+    """Episodes per evaluation."""
 
 
 class PeriodicEvaluation:
-    """Tests a run when it has come far enough, each time once, also where it was killed between."""
+    """Callback that evaluates a run at the planned times, each exactly once, also after a kill."""
 
-    def __init__(self, run: Run, tests: EvaluationPlan | None):
-        self._run, self._tests = run, tests
-        kept = [] if run.folder is None else run.folder.evaluations()
+    def __init__(self, run: Run, plan: EvaluationPlan | None):
+        self._run, self._plan = run, plan
+        written = [] if run.folder is None else run.folder.evaluations()
         now = done(run.result)
-        # What was tested after the checkpoint will be so again, by the same bits.
-        self._records = [record for record in kept if record["at"] <= now]
-        if run.folder is not None and len(kept) > len(self._records):
+        # Evaluations later than the checkpoint are repeated, with identical results.
+        self._records = [record for record in written if record["at"] <= now]
+        if run.folder is not None and len(written) > len(self._records):
             run.folder.write_evaluations(self._records)
 
     def __call__(self) -> None:
-        """Test, if it is time."""
-        run, tests = self._run, self._tests
-        if tests is None or run.folder is None:
+        """Evaluate the run if an evaluation is due."""
+        run, plan = self._run, self._plan
+        if plan is None or run.folder is None:
             return
         now, budget = done(run.result), run.config.budget
-        passed = tests.times if run.finished else tests.times * now // budget
+        due = plan.times if run.finished else plan.times * now // budget
         last = self._records[-1] if self._records else {"number": 0, "of": 1}
-        if passed * last["of"] > last["number"] * tests.times:
-            outcome = evaluate(run, tests.episodes, seed=passed)
-            found = {"mean_return": outcome.mean_return, "returns": outcome.returns}
-            self._records.append({"number": passed, "of": tests.times, "at": now, **found})
+        if due * last["of"] > last["number"] * plan.times:
+            outcome = evaluate(run, plan.episodes, seed=due)
+            returns = {"mean_return": outcome.mean_return, "returns": outcome.returns}
+            self._records.append({"number": due, "of": plan.times, "at": now, **returns})
             run.folder.write_evaluations(self._records)
