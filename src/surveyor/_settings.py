@@ -1,16 +1,17 @@
-"""What XLA and OpenBLAS are told before they are loaded; what the user has told them stands."""
+"""Settings of XLA and OpenBLAS, made before they are loaded; the user's own settings win."""
 
 import ctypes
 import os
 
-# The QR and triangular solves of a d × d posterior are too small to be split over threads, and
-# OpenBLAS's idle threads spin: two runs side by side are ten times slower with them.
+# QR and triangular solves of a d × d posterior are too small for threads, and the idle threads of
+# OpenBLAS spin: they make two runs side by side ten times slower.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# XLA dispatches the operations of a loop's body one by one, some 50 ns each, unless a pass touches
-# fewer bytes than this (1 kB where nothing is said): then the loop is one function. An episode of a
-# tabular agent is such a loop, and seven times faster so. And sums over a short last axis are
-# slower in its library of kernels than in the loops of its own, which also fuse with what precedes.
+# XLA dispatches the operations in a loop body one by one, at about 50 ns each, unless an iteration
+# touches fewer bytes than this threshold (1 kB by default); then it compiles the loop as one
+# function. An episode of a tabular agent is such a loop, and seven times faster this way.
+# Reductions over a short last axis are slower in XLA's kernel library than in its own loops, which
+# also fuse with the preceding operations.
 for _flag in (
     "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=8192",
     "--xla_cpu_experimental_ynn_fusion_type=-LIBRARY_FUSION_TYPE_REDUCE",
@@ -20,11 +21,10 @@ for _flag in (
 
 
 def keep_memory() -> None:
-    """Have glibc keep what is freed, where there is glibc.
+    """Make glibc, if present, keep freed memory instead of returning it to the system.
 
-    XLA takes a program's working memory anew at every call. Above 32 MB, which a gradient step on
-    Atari needs, glibc gets it from the system and gives it back each time, and the page faults
-    would be a third of the step.
+    XLA allocates a program's working memory at every call. Above 32 MB, which a gradient step on
+    Atari needs, glibc would map and unmap it each time; page faults would take a third of the step.
     """
     mmap_max, trim_threshold = -4, -1
     try:

@@ -1,19 +1,19 @@
-"""Errors that are the caller's to mend: one clear sentence each."""
+"""Errors that the user can fix, each explained in one sentence."""
 
 import difflib
 from collections.abc import Iterable
 
 
 class SurveyorError(Exception):
-    """Bad input, or a file that is not what it should be. The command line exits with code 2."""
+    """Invalid input or an invalid file. The command line prints it and exits with code 2."""
 
 
 class HeldError(SurveyorError):
-    """A run that another process is training."""
+    """Another process is training the run."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> SurveyorError:
-    """The error for a name that does not exist, with the nearest one that does."""
+    """Return the error for an unknown `name` of this `kind`, with the nearest `known` name."""
     known = list(known)
     lower = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
@@ -24,5 +24,5 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> SurveyorError:
 
 
 def missing(package: str, extra: str, purpose: str) -> SurveyorError:
-    """The error for an extra that is not installed."""
+    """Return the error for a `package`, required for `purpose`, of an `extra` not installed."""
     return SurveyorError(f'{purpose} needs {package}: pip install "surveyor[{extra}]".')

@@ -1,4 +1,4 @@
-"""Storage by URL, with a folder behind it that can be taken away."""
+"""Storage at URLs, backed by a folder that tests can block."""
 
 import errno
 import threading
@@ -23,11 +23,11 @@ def ignore(record, now):
 
 
 @pytest.fixture(autouse=True)
-def soon(monkeypatch):
+def short_waits(monkeypatch):
     monkeypatch.setattr(remote, "SETTLE_SECONDS", 0.02)
 
 
-def test_a_run_in_remote_storage_is_the_same_run(tmp_path):
+def test_remote_and_local_runs_are_identical(tmp_path):
     here, there = storage.at(tmp_path / "here"), storage.at(f"file://{tmp_path}/there")
     here.prepare()
     there.prepare()
@@ -45,7 +45,7 @@ def test_a_run_in_remote_storage_is_the_same_run(tmp_path):
     assert there.outcome(CONFIG) == {key: second[key] for key in second if key != "finished"}
 
 
-def test_beliefs_are_copied_out_too(tmp_path):
+def test_snapshots_are_uploaded(tmp_path):
     url = f"file://{tmp_path}/there"
     work.train_run(CONFIG, storage.at(url), ignore, options=work.RunOptions(beliefs=True))
     times = RunFolder(tmp_path / "there" / CONFIG.name).snapshot_times()
@@ -55,7 +55,7 @@ def test_beliefs_are_copied_out_too(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "{", '{"until": "x", "owner": 1}'])
-def test_a_lease_that_is_none_holds_nobody_off(tmp_path, content):
+def test_an_invalid_lease_is_ignored(tmp_path, content):
     (tmp_path / CONFIG.name).mkdir()
     (tmp_path / CONFIG.name / "lease.json").write_text(content)
     where = storage.at(f"file://{tmp_path}")
@@ -63,12 +63,12 @@ def test_a_lease_that_is_none_holds_nobody_off(tmp_path, content):
     assert work.train_run(CONFIG, where, ignore)["finished"]
 
 
-def test_memory_is_no_storage():
-    with pytest.raises(sv.SurveyorError, match="every process has a memory of its own"):
+def test_memory_is_refused_as_storage():
+    with pytest.raises(sv.SurveyorError, match="processes share no memory"):
         storage.at("memory://x")
 
 
-def test_a_stopped_run_goes_on_elsewhere_from_what_was_copied_out(tmp_path):
+def test_a_stopped_run_continues_elsewhere_from_its_upload(tmp_path):
     url = f"file://{tmp_path}/there"
     stopped = work.train_run(CONFIG, storage.at(url), ignore, stop=lambda: True)
     assert not stopped["finished"]
@@ -88,7 +88,7 @@ def _made(path):
 
 
 @pytest.mark.parametrize("kind", ["folder", "url"])
-def test_no_two_train_the_same_run(tmp_path, kind):
+def test_a_run_has_one_claim_at_a_time(tmp_path, kind):
     out = tmp_path if kind == "folder" else f"file://{tmp_path}"
     one, other = storage.at(out), storage.at(out)
     with one.claimed("run"):
@@ -100,7 +100,7 @@ def test_no_two_train_the_same_run(tmp_path, kind):
         pass
 
 
-def test_a_lease_ends_when_nobody_renews_it(tmp_path, monkeypatch):
+def test_a_lease_expires_unless_renewed(tmp_path, monkeypatch):
     monkeypatch.setattr(remote, "LEASE_SECONDS", 0.2)
     dead, alive = remote.Remote(f"file://{tmp_path}"), remote.Remote(f"file://{tmp_path}")
     dead._renew("run", first=True)
@@ -109,15 +109,15 @@ def test_a_lease_ends_when_nobody_renews_it(tmp_path, monkeypatch):
     time.sleep(0.25)
     claim = alive.claimed("run")
     claim.__enter__()
-    time.sleep(0.4)  # longer than a lease: it is renewed
+    time.sleep(0.4)  # longer than a lease, which must be renewed
     assert dead.is_held("run")
-    dead._renew("run", first=False)  # one that was asleep takes it back without asking
+    dead._renew("run", first=False)  # a process that was suspended overwrites the lease
     with pytest.raises(HeldError):
         claim.__exit__(None, None, None)
-    assert dead.is_held("run")  # and what is not ours is not removed
+    assert dead.is_held("run")  # the lease of another process is not removed
 
 
-def test_a_lease_is_renewed_while_a_checkpoint_is_copied_out(tmp_path):
+def test_a_lease_is_renewed_during_an_upload(tmp_path):
     where = remote.Remote(f"file://{tmp_path}")
     where._renew("run", first=True)
     with where._committed("run/big") as file:
@@ -127,7 +127,7 @@ def test_a_lease_is_renewed_while_a_checkpoint_is_copied_out(tmp_path):
     assert (tmp_path / "run" / "big").read_bytes() == b"12"
 
 
-def test_what_a_run_no_longer_has_is_removed_from_remote_storage(tmp_path):
+def test_files_removed_from_a_run_are_removed_from_remote_storage(tmp_path):
     where = remote.Remote(f"file://{tmp_path}")
     work.train_run(CONFIG, where, ignore)
     where.fail(CONFIG.name, "an old reason")
@@ -137,7 +137,7 @@ def test_what_a_run_no_longer_has_is_removed_from_remote_storage(tmp_path):
     assert {path.name for path in folder.iterdir() if path.is_file()} == {"config.json"}
 
 
-def test_a_finished_run_that_was_killed_before_its_result_is_not_trained_again(tmp_path):
+def test_a_run_killed_before_writing_its_result_is_not_trained_again(tmp_path):
     where = _made(tmp_path)
     first = work.train_run(CONFIG, where, ignore)
     (tmp_path / CONFIG.name / "result.json").unlink()
@@ -147,7 +147,7 @@ def test_a_finished_run_that_was_killed_before_its_result_is_not_trained_again(t
     assert seen == []
 
 
-def test_files_that_cannot_be_read_for_a_while_are_not_replaced(tmp_path, monkeypatch):
+def test_temporarily_unreadable_files_are_not_replaced(tmp_path, monkeypatch):
     where = _made(tmp_path)
     work.train_run(CONFIG, where, ignore, stop=lambda: True)
     checkpoint = tmp_path / CONFIG.name / "checkpoint" / "state.npz"
@@ -163,22 +163,22 @@ def test_files_that_cannot_be_read_for_a_while_are_not_replaced(tmp_path, monkey
     assert checkpoint.read_bytes() == before
 
 
-def test_storage_that_is_gone_for_a_while_is_waited_for(tmp_path):
-    where = remote.Remote(f"file://{tmp_path}/there", patience=20.0)
+def test_unreachable_storage_is_retried_until_the_timeout(tmp_path):
+    where = remote.Remote(f"file://{tmp_path}/there", timeout=20.0)
     where.prepare()
     blocked = tmp_path / "there" / "blocked"
-    blocked.write_text("")  # a file where a folder must be: nothing can be written below it
+    blocked.write_text("")  # a file in place of a folder blocks writes below it
     timer = threading.Timer(0.7, blocked.unlink)
     timer.start()
     where.write("blocked/x.json", "{}")
     assert (tmp_path / "there" / "blocked" / "x.json").read_text() == "{}"
     blocked = tmp_path / "there" / "for-good"
     blocked.write_text("")
-    where.patience = 0.6
+    where.timeout = 0.6
     with pytest.raises(sv.SurveyorError, match="has not answered for"):
         where.write("for-good/x.json", "{}")
 
 
-def test_a_url_of_an_unknown_kind_is_refused():
-    with pytest.raises(sv.SurveyorError, match="no storage that can be used here"):
+def test_an_unknown_url_scheme_is_refused():
+    with pytest.raises(sv.SurveyorError, match="cannot be used as storage"):
         storage.at("nowhere://bucket")

@@ -1,4 +1,4 @@
-"""Checkpoints by themselves; what a run makes of them is in test_folder.py."""
+"""Checkpoint files; their use by runs is tested in test_folder.py."""
 
 import tracemalloc
 
@@ -18,13 +18,13 @@ def blank(rows):
     }
 
 
-def test_a_folder_that_is_gone_is_not_made_again(tmp_path):
+def test_a_missing_run_folder_is_not_created(tmp_path):
     with pytest.raises(FileNotFoundError):
         checkpoint.save(tmp_path / "gone" / "checkpoint" / "state.npz", {"a": np.ones(2)}, {})
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_saved_is_read_back_and_the_rest_stays_as_it_was(tmp_path):
+def test_saved_rows_are_restored_and_other_rows_unchanged(tmp_path):
     tree = {
         "replay": np.random.default_rng(0).random((5, 1000), np.float32),
         "next": np.array(5),
@@ -39,7 +39,7 @@ def test_what_is_saved_is_read_back_and_the_rest_stays_as_it_was(tmp_path):
     assert meta["records"] == 3
 
 
-def test_a_part_of_a_replay_is_read_only_where_that_is_asked_for(tmp_path):
+def test_part_of_a_replay_is_read_only_on_request(tmp_path):
     full = blank(6)
     full["replay"] += np.arange(6, dtype=np.float32)[:, None]
     checkpoint.save(tmp_path / "c", full, {})
@@ -49,7 +49,7 @@ def test_a_part_of_a_replay_is_read_only_where_that_is_asked_for(tmp_path):
         checkpoint.load(tmp_path / "c", blank(2))
 
 
-def test_a_replay_is_in_memory_once_while_it_is_read(tmp_path):
+def test_reading_a_replay_allocates_no_second_copy(tmp_path):
     full = blank(16_000)  # 64 MB
     full["replay"] += 1
     checkpoint.save(tmp_path / "c", full, {})
@@ -66,7 +66,7 @@ def test_a_replay_is_in_memory_once_while_it_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("rows", [4, 8])
-def test_one_flipped_bit_in_a_replay_is_found(tmp_path, rows):
+def test_a_flipped_bit_in_a_replay_is_detected(tmp_path, rows):
     checkpoint.save(tmp_path / "c", blank(4), {})
     content = bytearray((tmp_path / "c").read_bytes())
     content[8000] ^= 1

@@ -1,6 +1,7 @@
-"""Run folders: nothing lost, nothing half-written, nothing foreign believed."""
+"""Run folders: exact resumption, atomic writes, and refusal of damaged or foreign files."""
 
 import dataclasses
+import errno
 import json
 import random
 import signal
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import surveyor as sv
-from surveyor.runs import api
+from surveyor.runs import api, checkpoint
 from surveyor.runs.folder import RunFolder
 
 FAST = dataclasses.replace(
@@ -37,7 +38,7 @@ def same_state(a, b):
     return all(np.array_equal(x, y) for x, y in pairs)
 
 
-def test_the_folder_says_all(finished):
+def test_the_folder_contains_config_result_and_metrics(finished):
     path = finished.folder.path
     assert path.name.startswith("Tree-5-su-s2-")
     config = json.loads((path / "config.json").read_text())
@@ -50,7 +51,7 @@ def test_the_folder_says_all(finished):
     assert not list(path.rglob("*.tmp"))
 
 
-def test_load_gives_back_the_run(finished):
+def test_load_restores_the_run(finished):
     loaded = sv.load(finished.folder.path)
     assert same_state(loaded, finished)
     assert loaded.metrics == finished.metrics
@@ -79,22 +80,22 @@ def test_save_load_predict_evaluate_and_posterior(finished, copy):
     assert outcome.mean_return == pytest.approx(np.mean(outcome.returns))
 
 
-def test_a_solved_run_predicts_the_way_up():
+def test_a_solved_run_predicts_the_optimal_path():
     run = sv.train("su", "Tree-12", seed=3)
     actions, _ = run.predict(np.arange(12) * 2)
     np.testing.assert_array_equal(actions, run.env[1].mapping)
     assert sv.evaluate(run).optimal == 1.0
 
 
-def test_an_interrupted_run_goes_on_to_the_same_bits(finished, tmp_path):
+def test_an_interrupted_run_resumes_bit_identically(finished, tmp_path):
     config = finished.config
-    run = sv.training.api.begin(config, tmp_path)
+    run = api.begin(config, tmp_path)
     for _ in run.advance():
         run.checkpoint()
         break
     run.folder.append([{"episode": 999}])  # written after the checkpoint, then killed
     with open(run.folder.path / "metrics.jsonl", "ab") as file:
-        file.write(b'{"episode": 10')  # and a torn line
+        file.write(b'{"episode": 10')  # incomplete line
     again = sv.resume(run.folder.path)
     assert again.finished
     assert same_state(again, finished)
@@ -103,19 +104,19 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(finished, tmp_path):
     ).read_bytes()
 
 
-def test_train_continues_what_was_begun_and_repeats_what_was_finished(finished, tmp_path):
-    run = sv.training.api.begin(finished.config, tmp_path)
+def test_train_continues_started_runs_and_repeats_finished_ones(finished, tmp_path):
+    run = api.begin(finished.config, tmp_path)
     next(iter(run.advance()))
     run.checkpoint()
     begun = int(run.loop.episode)
-    assert int(sv.training.api.begin(finished.config, tmp_path).loop.episode) == begun
+    assert int(api.begin(finished.config, tmp_path).loop.episode) == begun
     sv.resume(run.folder.path)
-    assert int(sv.training.api.begin(finished.config, tmp_path).loop.episode) == 0
+    assert int(api.begin(finished.config, tmp_path).loop.episode) == 0
 
 
-def test_looking_at_a_run_in_training_changes_nothing(finished, tmp_path, monkeypatch):
+def test_loading_a_run_in_training_does_not_change_it(finished, tmp_path, monkeypatch):
     monkeypatch.setattr("surveyor.training.runner.CHUNK_SECONDS", 1e-9)
-    run = sv.training.api.begin(finished.config, tmp_path)
+    run = api.begin(finished.config, tmp_path)
     chunks = run.advance()
     next(chunks)
     run.checkpoint()
@@ -126,13 +127,13 @@ def test_looking_at_a_run_in_training_changes_nothing(finished, tmp_path, monkey
     assert len(sv.load(run.folder.path).metrics) == len(run.metrics)
 
 
-def test_observations_that_there_are_not_are_refused(finished):
+def test_invalid_observations_are_refused(finished):
     for bad in (11, -1, 1.5, [0, 99]):
         with pytest.raises(sv.SurveyorError, match="whole numbers from 0 to 10"):
             finished.predict(bad)
 
 
-def test_a_torn_last_line_is_ignored(copy):
+def test_an_incomplete_last_line_is_ignored(copy):
     metrics = copy / "metrics.jsonl"
     metrics.write_bytes(metrics.read_bytes() + b'{"episode": 70, "ret')
     assert len(RunFolder.open(copy).metrics()) == 6
@@ -156,7 +157,7 @@ def test_a_damaged_checkpoint_is_refused(copy, how):
         sv.load(copy)
 
 
-def test_a_checkpoint_with_a_pickle_in_it_is_refused(copy):
+def test_a_checkpoint_with_a_pickle_is_refused(copy):
     np.savez(copy / "checkpoint" / "state.npz", meta=np.array([{"evil": 1}], object))
     with pytest.raises(sv.SurveyorError, match="damaged and cannot be read"):
         sv.load(copy)
@@ -196,7 +197,7 @@ def records(out):
 
 
 def wait_for_metrics(out, count):
-    """Until training shows, so that a signal falls into it and not into imports."""
+    """Wait until training has begun, so that a signal arrives during it and not during imports."""
     deadline = time.monotonic() + 120
     while records(out) <= count // 2 and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -251,11 +252,7 @@ def test_a_run_is_trained_by_one_process_at_a_time(tmp_path):
     next(second.advance())
 
 
-def test_a_full_disk_is_said_so_and_the_last_checkpoint_is_kept(tmp_path, monkeypatch):
-    import errno
-
-    from surveyor.runs import checkpoint
-
+def test_a_full_disk_is_reported_and_the_last_checkpoint_kept(tmp_path, monkeypatch):
     path = tmp_path / "state.npz"
     checkpoint.save(path, {"x": np.arange(3)}, {})
     before = path.read_bytes()

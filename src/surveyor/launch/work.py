@@ -107,10 +107,7 @@ def _attempt(
     number: int, config: Config, where: Storage, pipe: Connection, stop: Event, options: RunOptions
 ) -> tuple[Any, ...]:
     """Train a run and return the message for the pool: kind, run number, details."""
-
-    def report(record: Record, now: Record) -> None:
-        pipe.send(("update", number, record, now))
-
+    report = lambda record, now: pipe.send(("update", number, record, now))  # noqa: E731
     try:
         result = train_run(config, where, report, stop.is_set, options)
         if result["finished"] or stop.is_set():

@@ -1,4 +1,4 @@
-"""Checkpoints: plain arrays in a NumPy archive, replaced in one step, never pickled."""
+"""Read and write checkpoints: NumPy archives without pickles, replaced atomically."""
 
 import contextlib
 import errno
@@ -20,13 +20,14 @@ from surveyor.errors import SurveyorError
 
 META = "meta"
 READ_BYTES = 1 << 20
-"""How much of an array is read at once."""
+"""Bytes read at a time."""
 BLANK = {"run": None, "records": 0, "seconds": 0.0, "more": {}}
+"""Metadata of a checkpoint that was saved without any."""
 
 
 @contextlib.contextmanager
 def written_atomically(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write, so that a reader, or a kill at any moment, sees the old one or the new."""
+    """Yield a file that replaces `path` in one step, so that readers never see a part of it."""
     temporary = path.with_name(path.name + ".tmp")
     try:
         with open(temporary, "wb") as file:
@@ -35,35 +36,38 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)  # a full disk has room again for the metrics
+        temporary.unlink(missing_ok=True)  # makes room for the metrics on a full disk
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise SurveyorError(
-                f"The disk is full: '{path}' could not be written. What was there before is kept."
+                f"The disk is full: '{path}' could not be written and keeps its previous content."
             ) from None
         raise
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a small file in one step."""
+    """Write a small file in one step, so that readers never see a part of it."""
     with written_atomically(path) as file:
         file.write(content)
 
 
 def save(path: Path, tree: PyTree, meta: dict[str, Any]) -> None:
-    """Write every array of the tree, by its place in it, and a little JSON."""
+    """Write the arrays of a tree, named by their paths in it, and `meta` as JSON."""
     arrays = {name: np.asarray(leaf) for name, leaf in _named(tree)}
     arrays[META] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
-    path.parent.mkdir(exist_ok=True)  # not its parent: storage that is gone is not to be replaced
+    path.parent.mkdir(exist_ok=True)  # not its parents: a missing mount must not be replaced
     with written_atomically(path) as file:
         np.savez(file, allow_pickle=False, **arrays)
 
 
 def load(path: Path, like: PyTree, *, part: bool = False) -> tuple[PyTree, dict[str, Any]]:
-    """Read a checkpoint back into a tree of this structure, shapes and types.
+    """Read a checkpoint and return its tree and its metadata.
 
-    NumPy's arrays may have been saved in part, by their first rows; they are filled in place, so
-    that a replay is in memory once. With `part`, where more was saved than there is room for, its
-    first rows are read.
+    **Arguments:**
+
+    - `path`: the checkpoint.
+    - `like`: tree with the expected structure, shapes and types. NumPy arrays are filled in place,
+      so that a replay is in memory once; only their first rows need to have been saved.
+    - `part`: read only the first rows of arrays that have more rows than those in `like`.
     """
     expected = dict(_named(like))
     try:
@@ -75,16 +79,14 @@ def load(path: Path, like: PyTree, *, part: bool = False) -> tuple[PyTree, dict[
                 _fits(*_header(archive, name), leaf, part) for name, leaf in expected.items()
             )
             leaves = [_filled(archive, *item) for item in expected.items()] if fits else []
-    except (OSError, MemoryError) as error:
-        if not getattr(error, "errno", None) and isinstance(error, OSError):
-            raise _damaged(path, error) from None
-        raise
-    except Exception as error:  # whatever a damaged archive makes its reader say
+    except Exception as error:  # a damaged archive can raise almost anything
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno):
+            raise
         raise _damaged(path, error) from None
     if not fits:
         raise SurveyorError(
             f"The checkpoint '{path}' does not fit this run: it was written with other "
-            "hyperparameters, or by another version of surveyor."
+            "hyperparameters or by another version of surveyor."
         )
     return jax.tree.unflatten(jax.tree.structure(like), leaves), meta
 
@@ -92,7 +94,7 @@ def load(path: Path, like: PyTree, *, part: bool = False) -> tuple[PyTree, dict[
 def _damaged(path: Path, error: Exception) -> SurveyorError:
     return SurveyorError(
         f"The checkpoint '{path}' is damaged and cannot be read ({error}); "
-        "delete it to start this run again from the beginning."
+        "delete it to restart the run from the beginning."
     )
 
 
@@ -120,16 +122,16 @@ def _filled(archive: zipfile.ZipFile, name: str, leaf: Any) -> Any:
             return jnp.asarray(npy.read_array(member))
         shape, fortran, _ = _read_header(member)
         if fortran or not leaf.flags.c_contiguous:
-            raise ValueError("its arrays are not in rows")
+            raise ValueError("its arrays are not in row-major order")
         size = min(leaf.itemsize * math.prod(shape), leaf.nbytes)
         left = leaf.reshape(-1).view(np.uint8).data[:size]
         while left:
             part = member.read(min(len(left), READ_BYTES))
             if not part:
-                raise EOFError("it ends too early")
+                raise EOFError("unexpected end of file")
             left[: len(part)] = part
             left = left[len(part) :]
-        member.read(1)  # at the end the checksum is compared
+        member.read(1)  # reaching the end verifies the checksum
     return leaf
 
 

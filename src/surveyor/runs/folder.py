@@ -1,13 +1,13 @@
-"""A run on disk.
+"""Files of a run on disk.
 
 <env>-<agent>-s<seed>-<hash>/
-  config.json            all that is needed to repeat the run, with versions
-  metrics.jsonl          one record a test interval; only ever appended to
-  checkpoint/state.npz   everything that changes, replaced in one step
-  result.json            only when the run has ended
-  failure.json           only when it could not go on: why
-  tests.json             only where greedy episodes were asked for during training
-  beliefs/               only where asked for: what the agent believed, now and then
+  config.json            configuration and versions, sufficient to repeat the run
+  metrics.jsonl          one record per test interval, append-only
+  checkpoint/state.npz   training state, replaced atomically
+  result.json            result, once the run has finished
+  failure.json           reason, if the run could not continue
+  tests.json             greedy evaluations during training, if requested
+  beliefs/               snapshots of the agent's beliefs, if requested
 """
 
 import contextlib
@@ -28,17 +28,17 @@ from surveyor.runs import checkpoint
 from surveyor.runs.config import Config, versions
 
 DAMAGED = FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError, RecursionError
-"""What reading JSON raises where there is none; not where storage is out of reach for a while."""
+"""Errors of reading a missing or invalid JSON file; unreachable storage raises others."""
 
 Record = dict[str, Any]
 Arrays = dict[str, np.ndarray]
 
 _claimed: set[Path] = set()
-"""Folders that this process has claimed as a whole."""
+"""Folders that this process has claimed."""
 
 
 class Restored(NamedTuple):
-    """What a checkpoint holds."""
+    """Content of a checkpoint: arrays, number of metrics records, training seconds, extra JSON."""
 
     arrays: PyTree
     records: int
@@ -47,7 +47,7 @@ class Restored(NamedTuple):
 
 
 class RunFolder:
-    """Reads and writes one run folder."""
+    """Reader and writer of one run folder."""
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
@@ -56,23 +56,23 @@ class RunFolder:
         self._checkpoint = self.path / "checkpoint" / "state.npz"
         self._result = self.path / "result.json"
         self._failure = self.path / "failure.json"
-        self._tests = self.path / "tests.json"
-        self._beliefs = self.path / "beliefs"
+        self._evaluations = self.path / "tests.json"
+        self._snapshots = self.path / "beliefs"
 
     @classmethod
     def create(cls, path: Path, config: Config) -> "RunFolder":
-        """A fresh folder for this run; what an earlier run left there is removed."""
+        """Create the folder of a new run; remove the files of an earlier run in the same place."""
         folder = cls(path)
         claimed = path.resolve() in _claimed
         try:
             path.mkdir(parents=not claimed, exist_ok=True)
-            old = (folder._result, folder._failure, folder._tests, folder._checkpoint)
+            old = (folder._result, folder._failure, folder._evaluations, folder._checkpoint)
             for file in (*old, folder._metrics):
                 file.unlink(missing_ok=True)
-            shutil.rmtree(folder._beliefs, ignore_errors=True)
+            shutil.rmtree(folder._snapshots, ignore_errors=True)
             checkpoint.write_atomically(folder._config, _pretty(config.to_json()))
         except OSError as error:
-            if claimed:  # it was there a moment ago, and may be again
+            if claimed:  # it existed a moment ago, so storage may return
                 raise
             raise SurveyorError(
                 f"The output folder '{path}' cannot be written: {error.strerror}."
@@ -81,7 +81,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: str | Path) -> "RunFolder":
-        """An existing run folder; an error if it is none."""
+        """Open an existing run folder; raise `SurveyorError` if `path` is not one."""
         folder = cls(path)
         if not folder.path.exists():
             raise SurveyorError(f"There is no run folder '{path}'.")
@@ -91,7 +91,7 @@ class RunFolder:
         return folder
 
     def config(self) -> Config:
-        """What the run was asked to do."""
+        """Return the configuration; raise `SurveyorError` if it cannot be read."""
         try:
             return Config.from_json(json.loads(self._config.read_text("utf-8")))
         except (*DAMAGED, KeyError, TypeError, AttributeError) as error:
@@ -100,26 +100,28 @@ class RunFolder:
             ) from None
 
     def has_config(self) -> bool:
-        """Whether there is one, of whatever version."""
+        """Return whether config.json is readable, whichever version wrote it."""
         return _read(self._config) is not None
 
     def made_by_this_version(self) -> bool:
-        """Whether it was written with the versions that are installed now."""
+        """Return whether config.json was written with the installed versions."""
         content = _read(self._config)
         return content is not None and content.get("versions") == versions()
 
     def result(self) -> Record | None:
-        """The outcome, or None while there is none."""
+        """Return the result, or None if the run has not finished."""
         found = _read(self._result)
         return None if found is None else {**found, "path": str(self.path)}
 
     def metrics(self) -> list[Record]:
-        """All records; a last line that a kill left torn is ignored."""
+        """Return all metrics records, without a last line that a kill left incomplete."""
         return self.read_metrics()[0]
 
     def read_metrics(self, *, skip: bool = False) -> tuple[list[Record], int]:
-        """The records, up to the first line that is damaged or without all of those; and how many
-        lines there are."""
+        """Return the metrics records up to the first damaged line, and the number of lines.
+
+        With `skip`, return the records of all other lines too.
+        """
         records, lines = [], self._lines()
         for line in lines:
             try:
@@ -133,7 +135,7 @@ class RunFolder:
         return records, len(lines)
 
     def append(self, records: list[Record]) -> None:
-        """Add records at the end, and see them onto the disk."""
+        """Append metrics records and flush them to disk."""
         if not records:
             return
         with open(self._metrics, "ab") as file:
@@ -144,36 +146,35 @@ class RunFolder:
     def save(
         self, arrays: PyTree, records: int, seconds: float, more: Record | None = None
     ) -> None:
-        """Write a checkpoint that goes with the first `records` lines of the metrics."""
+        """Write a checkpoint of `arrays` that follows the first `records` lines of the metrics."""
         meta = {"run": self.config().digest(), "records": records, "seconds": seconds}
         checkpoint.save(self._checkpoint, arrays, {**meta, "more": more or {}})
 
     def restore(self, like: PyTree, *, part: bool = False) -> Restored | None:
-        """The last checkpoint; None if there is none. `part` as in `checkpoint.load`.
+        """Return the last checkpoint, or None without one; arguments as in `checkpoint.load`.
 
-        Reads only: a run may be looked at while it is being trained.
+        Nothing is written, since another process may be training the run.
         """
         if not self._checkpoint.exists():
             return None
         arrays, meta = checkpoint.load(self._checkpoint, like, part=part)
         if meta.get("run") != self.config().digest():
             raise SurveyorError(
-                f"The checkpoint in '{self.path}' was written with other hyperparameters than its "
-                "config.json now has; a run keeps those that it was started with."
+                f"The checkpoint in '{self.path}' was written with other hyperparameters than "
+                "those in its config.json; the hyperparameters of a run cannot change."
             )
         written = len(self._lines())
         if written < meta["records"]:
             raise SurveyorError(
-                f"'{self._metrics}' has {written} records where the checkpoint knows of "
-                f"{meta['records']}; it was changed or damaged."
+                f"'{self._metrics}' has {written} records, fewer than the {meta['records']} of the "
+                "checkpoint; it was changed or damaged."
             )
         return Restored(arrays, meta["records"], meta["seconds"], meta["more"])
 
     @contextlib.contextmanager
     def claimed(self) -> Iterator[None]:
-        """Keep every other process from this folder, from before there is a run in it until it has
-        ended; whatever this process does there meanwhile is within the claim."""
-        self.path.mkdir(exist_ok=True)  # not its parent: storage that is gone is not to be replaced
+        """Lock the folder against other processes, even before it holds a run; allow `held`."""
+        self.path.mkdir(exist_ok=True)  # not its parents: a missing mount must not be replaced
         with self._locked():
             _claimed.add(self.path.resolve())
             try:
@@ -183,17 +184,17 @@ class RunFolder:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Keep every other process from training this run; a kill lets go of it as well."""
+        """Lock the run against training by other processes; a kill releases the lock."""
         with contextlib.nullcontext() if self.path.resolve() in _claimed else self._locked():
             self._failure.unlink(missing_ok=True)
             yield
 
     def is_held(self) -> bool:
-        """Whether some process is training this run now."""
+        """Return whether a process is training this run."""
         if not (self.path / ".lock").exists():
             return False
         try:
-            with self._locked(patience=0):
+            with self._locked(retries=0):
                 return False
         except HeldError:
             return True
@@ -201,9 +202,9 @@ class RunFolder:
             return False
 
     @contextlib.contextmanager
-    def _locked(self, patience: int = 5) -> Iterator[None]:
-        # Whoever only asks has the lock for a moment: so try a few times.
-        # A file opened for writing: NFS passes on the locks of such files alone.
+    def _locked(self, retries: int = 5) -> Iterator[None]:
+        # Retry, because `is_held` takes the lock for a moment.
+        # Open for writing, because NFS supports exclusive locks only on such files.
         lock = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
         try:
             while True:
@@ -211,83 +212,81 @@ class RunFolder:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
                 except BlockingIOError:
-                    if patience == 0:
+                    if retries == 0:
                         raise HeldError(
                             f"The run in '{self.path}' is being trained by another process."
                         ) from None
-                patience -= 1
+                retries -= 1
                 time.sleep(0.02)
             yield
         finally:
             os.close(lock)
 
     def truncate_metrics(self, count: int) -> None:
-        """Before training goes on: cut off the records written after the checkpoint; they will
-        come again."""
+        """Keep the first `count` metrics records; training repeats those after a checkpoint."""
         lines = self._lines()[:count]
         checkpoint.write_atomically(self._metrics, b"".join(line + b"\n" for line in lines))
 
     def finish(self, result: Record) -> None:
-        """Write the outcome; from now on the run counts as ended. (A folder may be moved: where
-        it is is not written.)"""
+        """Write the result, which marks the run as finished; omit the path, which may change."""
         content = {name: value for name, value in result.items() if name != "path"}
         checkpoint.write_atomically(self._result, _pretty(content))
 
     def fail(self, reason: str) -> None:
-        """Write why the run could not go on; it may yet, later."""
+        """Write the reason why the run could not continue."""
         checkpoint.write_atomically(self._failure, _pretty({"reason": reason}))
 
     def failure(self) -> str | None:
-        """Why it could not go on, if so."""
+        """Return the reason why the run could not continue, or None."""
         if not self._failure.exists():
             return None
         reason = (_read(self._failure) or {}).get("reason")
         return reason if isinstance(reason, str) else "failure.json is damaged."
 
     def evaluations(self) -> list[Record]:
-        """What greedy episodes during training came to."""
-        found = (_read(self._tests) or {}).get("tests")
-        known = found if isinstance(found, list) else []
-        return [r for r in known if isinstance(r, dict) and r.keys() >= {"number", "of", "at"}]
+        """Return the records of greedy evaluations during training."""
+        content = (_read(self._evaluations) or {}).get("tests")
+        records = content if isinstance(content, list) else []
+        return [r for r in records if isinstance(r, dict) and r.keys() >= {"number", "of", "at"}]
 
-    def write_evaluations(self, tests: list[Record]) -> None:
-        """Write all of them."""
-        checkpoint.write_atomically(self._tests, _pretty({"tests": tests}))
+    def write_evaluations(self, records: list[Record]) -> None:
+        """Replace the records of greedy evaluations."""
+        checkpoint.write_atomically(self._evaluations, _pretty({"tests": records}))
 
     @property
     def snapshots_enabled(self) -> bool:
-        """Whether what the agent believes is to be written down now and then."""
-        return self._beliefs.is_dir()
+        """Return whether belief snapshots are recorded during training."""
+        return self._snapshots.is_dir()
 
     def enable_snapshots(self) -> None:
-        """From now on, if that can be."""
+        """Record belief snapshots from now on, if the folder is writable."""
         with contextlib.suppress(OSError):
-            self._beliefs.mkdir(exist_ok=True)
+            self._snapshots.mkdir(exist_ok=True)
 
     def snapshot_times(self) -> list[int]:
-        """When, in episodes or steps."""
-        names = [path.stem for path in self._beliefs.glob("*.npz")]
+        """Return the times of the belief snapshots, in episodes or steps."""
+        names = [path.stem for path in self._snapshots.glob("*.npz")]
         return sorted(int(name) for name in names if name.isascii() and name.isdigit())
 
     def read_snapshot(self, at: int | str) -> Arrays:
-        """What was written then; an error of NumPy's or of the system's where it is damaged."""
-        with np.load(self._belief(at), allow_pickle=False) as archive:
+        """Return the arrays of a snapshot; NumPy or the system raise an error if it is damaged."""
+        with np.load(self._snapshot(at), allow_pickle=False) as archive:
             return dict(archive)
 
     def write_snapshot(self, at: int | str, arrays: Arrays) -> None:
-        """Write it, by a number or by a name."""
-        with checkpoint.written_atomically(self._belief(at)) as file:
+        """Write the arrays of a snapshot, identified by its time or by a name."""
+        with checkpoint.written_atomically(self._snapshot(at)) as file:
             np.savez_compressed(file, allow_pickle=False, **arrays)
 
-    def _belief(self, at: int | str) -> Path:
-        return self._beliefs / (f"{at:010d}.npz" if isinstance(at, int) else f"{at}.npz")
+    def _snapshot(self, at: int | str) -> Path:
+        return self._snapshots / (f"{at:010d}.npz" if isinstance(at, int) else f"{at}.npz")
 
     def _lines(self) -> list[bytes]:
         return self._metrics.read_bytes().splitlines() if self._metrics.exists() else []
 
 
 def _read(path: Path) -> Record | None:
-    """A JSON file's content; None where it is missing or damaged."""
+    """Return the object in a JSON file, or None if it is missing or damaged."""
     try:
         content = json.loads(path.read_text("utf-8"))
     except DAMAGED:

@@ -1,4 +1,4 @@
-"""Metrics to TensorBoard and to Weights & Biases, beside the run folder's own metrics.jsonl."""
+"""Send metrics to TensorBoard and Weights & Biases, in addition to metrics.jsonl."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -7,16 +7,20 @@ from typing import Any, NamedTuple
 from surveyor.errors import missing
 from surveyor.runs.run import Run
 
+Writer = Callable[[dict[str, float], int], None]
+
 
 class Sinks(NamedTuple):
-    """Where metrics go as well."""
+    """Additional destinations of the metrics."""
 
     tensorboard: bool = False
+    """Write TensorBoard files to the run folder."""
     wandb: str | None = None
+    """Project of Weights & Biases; None for none."""
 
 
 def check(*, tensorboard: bool, wandb: str | None) -> Sinks:
-    """An error where something is not installed, before any training."""
+    """Return the sinks; raise `SurveyorError` if a required package is not installed."""
     if wandb is not None:
         _wandb()
     return Sinks(tensorboard, wandb)
@@ -24,7 +28,7 @@ def check(*, tensorboard: bool, wandb: str | None) -> Sinks:
 
 @contextlib.contextmanager
 def opened(run: Run, sinks: Sinks | None) -> Iterator[Callable[[Run], None]]:
-    """A function that passes on the records that are new; those of before a stop are there."""
+    """Open the sinks and yield a function that sends them the new metrics of the run."""
     sinks = sinks or Sinks()
     written = len(run.metrics)
     with contextlib.ExitStack() as stack:
@@ -42,7 +46,7 @@ def opened(run: Run, sinks: Sinks | None) -> Iterator[Callable[[Run], None]]:
 
 
 def scalars(record: dict[str, Any]) -> dict[str, float]:
-    """The numbers of a record; the mean of those that are lists."""
+    """Return the numeric values of a metrics record, with lists replaced by their means."""
     found = {}
     for name, value in record.items():
         if isinstance(value, list):
@@ -53,12 +57,10 @@ def scalars(record: dict[str, Any]) -> dict[str, float]:
     return found
 
 
-def _open(
-    run: Run, sinks: Sinks, stack: contextlib.ExitStack
-) -> list[Callable[[dict[str, float], int], None]]:
-    writers: list[Callable[[dict[str, float], int], None]] = []
+def _open(run: Run, sinks: Sinks, stack: contextlib.ExitStack) -> list[Writer]:
+    writers: list[Writer] = []
     if sinks.tensorboard and run.folder is not None:
-        from tensorboardX import SummaryWriter  # here: it takes long to load
+        from tensorboardX import SummaryWriter  # slow to import
 
         board = SummaryWriter(str(run.folder.path / "tensorboard"))
         stack.callback(board.close)

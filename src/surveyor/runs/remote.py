@@ -1,8 +1,7 @@
-"""Runs in storage that fsspec knows by a URL.
+"""Storage of runs at a URL that fsspec supports.
 
-A run is trained in a folder of this machine and copied out at its checkpoints. Meanwhile a lease, a
-small file that is renewed, keeps everyone else from it; the clocks of machines that share storage
-are taken to agree within seconds.
+A run is trained in a local folder and uploaded at its checkpoints. Meanwhile a lease, a small file
+that is renewed regularly, keeps other processes from it. Clocks must agree within seconds.
 """
 
 import contextlib
@@ -25,24 +24,24 @@ from surveyor.runs.folder import Record
 from surveyor.runs.storage import TIMEOUT, Claim, Storage
 
 LEASE_SECONDS = 60.0
-"""How long a lease is good for after it was last renewed, three times in that time."""
+"""Lease lifetime in seconds; renewed every third of it."""
 SETTLE_SECONDS = 1.0
-"""How long after writing a lease it is looked at, whether another has written one as well."""
+"""Seconds between writing a lease and checking that no other process overwrote it."""
 PUBLISH_SECONDS = 10.0
-"""How often a run is copied out at the most, or less often where copying takes long:"""
+"""Minimum seconds between uploads of a run."""
 PUBLISH_SHARE = 0.05
-"""no more than this share of the time."""
+"""Maximum share of the time that uploads take."""
 SMALL = ("config.json", "metrics.jsonl", "tests.json", "result.json", "failure.json")
 CHECKPOINT = "checkpoint/state.npz"
 
 
 class Remote(Storage):
-    """Anything that fsspec has a file system for, such as s3://bucket/folder."""
+    """Storage on any file system that fsspec supports, such as s3://bucket/folder."""
 
     def __str__(self) -> str:
         return self.url
 
-    def __init__(self, url: str, patience: float = TIMEOUT):
+    def __init__(self, url: str, timeout: float = TIMEOUT):
         try:
             import fsspec
         except ImportError:
@@ -50,26 +49,24 @@ class Remote(Storage):
         try:
             self._files, self._root = fsspec.core.url_to_fs(url)
         except (ValueError, ImportError, OSError) as error:
-            raise SurveyorError(f"'{url}' is no storage that can be used here: {error}.") from None
+            raise SurveyorError(f"'{url}' cannot be used as storage: {error}.") from None
         if url.startswith("memory:"):
-            raise SurveyorError(
-                f"'{url}' is no storage for runs: every process has a memory of its own."
-            )
-        self.url, self.patience = url.rstrip("/"), patience
+            raise SurveyorError(f"'{url}' cannot be used as storage: processes share no memory.")
+        self.url, self.timeout = url.rstrip("/"), timeout
         self._owner = uuid.uuid4().hex
 
     @contextlib.contextmanager
     def claimed(self, name: str) -> Iterator[Claim]:
-        _tidy()
+        _remove_stale_folders()
         prefix = f"surveyor-{os.getpid()}-"
         with self._leased(name), tempfile.TemporaryDirectory(prefix=prefix) as scratch:
             folder = Path(scratch) / name
-            self._patiently(lambda: self._fetch(name, folder, (*SMALL, CHECKPOINT)))
-            copies = _Copies(self, name, folder)
+            self._retry(lambda: self._fetch(name, folder, (*SMALL, CHECKPOINT)))
+            uploads = _Uploads(self, name, folder)
             try:
-                yield Claim(Path(scratch), copies.publish, f"{self.url}/{name}")
+                yield Claim(Path(scratch), uploads.publish, f"{self.url}/{name}")
             finally:
-                self._patiently(copies.copy)
+                self._retry(uploads.upload)
 
     def is_held(self, name: str) -> bool:
         lease = self._lease(name)
@@ -78,30 +75,30 @@ class Remote(Storage):
     @contextlib.contextmanager
     def mirrored(self, *, beliefs: bool = False) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="surveyor-") as scratch:
-            self._patiently(lambda: self._look(Path(scratch), beliefs))
+            self._retry(lambda: self._mirror(Path(scratch), beliefs))
             yield Path(scratch)
 
     def outcome(self, config: Config) -> Record | None:
         with tempfile.TemporaryDirectory(prefix="surveyor-") as scratch:
             names = ("config.json", "result.json")
-            self._patiently(lambda: self._fetch(config.name, Path(scratch) / config.name, names))
-            found = api.outcome(config, Path(scratch), any_version=True)
-            return None if found is None else {**found, "path": f"{self.url}/{config.name}"}
+            self._retry(lambda: self._fetch(config.name, Path(scratch) / config.name, names))
+            result = api.outcome(config, Path(scratch), any_version=True)
+            return None if result is None else {**result, "path": f"{self.url}/{config.name}"}
 
     def prepare(self) -> None:
         try:
             self._files.makedirs(self._root, exist_ok=True)
-        except Exception as error:  # every file system has its own
+        except Exception as error:  # error types differ between file systems
             raise SurveyorError(f"The storage '{self.url}' cannot be written: {error}.") from None
 
     def fail(self, name: str, reason: str) -> None:
         self.write(f"{name}/failure.json", json.dumps({"reason": reason}) + "\n")
 
     def write(self, name: str, content: str) -> None:
-        self._patiently(lambda: self._write(name, content.encode()))
+        self._retry(lambda: self._write(name, content.encode()))
 
     def upload(self, source: Path, name: str) -> None:
-        """Copy a file out, in one step for whoever reads it."""
+        """Upload a local file to `name` in one step, so that readers never see a part of it."""
         with self._committed(name) as file, open(source, "rb") as content:
             shutil.copyfileobj(content, file, 1 << 20)
 
@@ -111,7 +108,7 @@ class Remote(Storage):
 
     @contextlib.contextmanager
     def _committed(self, name: str) -> Iterator[Any]:
-        # fsspec's transactions belong to a file system, which two threads use here.
+        # Not an fsspec transaction, which would include the files that another thread writes.
         path = f"{self._root}/{name}"
         temporary = f"{path}.{uuid.uuid4().hex}.tmp"
         self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
@@ -119,7 +116,7 @@ class Remote(Storage):
             yield file
         self._files.mv(temporary, path)
 
-    def _look(self, scratch: Path, beliefs: bool) -> None:
+    def _mirror(self, scratch: Path, beliefs: bool) -> None:
         self._files.invalidate_cache()
         if not self._files.isdir(self._root):
             raise SurveyorError(f"There is no folder '{self.url}'.")
@@ -129,9 +126,9 @@ class Remote(Storage):
                 self._files.get_file(f"{self._root}/{name}", str(scratch / name))
             else:
                 self._fetch(name, scratch / name, SMALL)
-                seen = f"{self._root}/{name}/beliefs"
-                if beliefs and self._files.isdir(seen):
-                    files = [str(path).rpartition("/")[2] for path in self._files.ls(seen, False)]
+                where = f"{self._root}/{name}/beliefs"
+                if beliefs and self._files.isdir(where):
+                    files = [str(path).rpartition("/")[2] for path in self._files.ls(where, False)]
                     self._fetch(name, scratch / name, tuple(f"beliefs/{file}" for file in files))
 
     def _fetch(self, name: str, folder: Path, files: tuple[str, ...]) -> None:
@@ -142,65 +139,61 @@ class Remote(Storage):
                 (folder / file).parent.mkdir(parents=True, exist_ok=True)
                 self._files.get_file(path, str(folder / file))
 
-    def _patiently(self, action: Callable[[], None]) -> None:
-        """Again and again, less and less often, until it works or patience ends."""
-        began, pause, said = time.monotonic(), 0.5, False
+    def _retry(self, action: Callable[[], None]) -> None:
+        """Retry an action with growing pauses; raise `SurveyorError` after `timeout` seconds."""
+        began, pause, reported = time.monotonic(), 0.5, False
         while True:
             try:
                 return action()
             except SurveyorError:
                 raise
             except PermissionError as error:
-                raise SurveyorError(f"The storage '{self.url}' refuses: {error}.") from None
-            except Exception as error:  # every file system has its own
-                if time.monotonic() - began + pause > self.patience:
+                raise SurveyorError(f"The storage '{self.url}' denies access: {error}.") from None
+            except Exception as error:  # error types differ between file systems
+                if time.monotonic() - began + pause > self.timeout:
                     raise SurveyorError(
-                        f"The storage '{self.url}' has not answered for {self.patience:.0f} s "
-                        f"({error}); what was done since the last copy will be done again."
+                        f"The storage '{self.url}' has not answered for {self.timeout:.0f} s "
+                        f"({error}); rerun to continue from the last upload."
                     ) from None
-                if not said and pause > 1:  # not of every hiccup
-                    said = True
-                    print(
-                        f"The storage '{self.url}' does not answer ({error}); waiting for it, "
-                        f"{self.patience:.0f} s at the most.",
-                        file=sys.stderr,
-                        flush=True,
-                    )
+                if not reported and pause > 1:  # ignore short outages
+                    reported = True
+                    message = f"The storage '{self.url}' does not answer ({error}); retrying."
+                    print(message, file=sys.stderr, flush=True)
             time.sleep(pause)
             pause = min(30.0, 2 * pause)
 
     @contextlib.contextmanager
     def _leased(self, name: str) -> Iterator[None]:
-        self._patiently(lambda: self._renew(name, first=True))
+        self._retry(lambda: self._renew(name, first=True))
         time.sleep(SETTLE_SECONDS)
-        self._patiently(lambda: self.check(name))  # of two who wrote at once the later has it
+        self._retry(lambda: self.check(name))  # of two simultaneous writers, the last wins
         ended = threading.Event()
 
-        def keep() -> None:
+        def renew() -> None:
             while not ended.wait(LEASE_SECONDS / 3):
-                with contextlib.suppress(Exception):  # the next time; or it is another's by now
+                with contextlib.suppress(Exception):  # retried next time, unless the lease is lost
                     self.check(name)
                     self._renew(name)
 
-        keeper = threading.Thread(target=keep, daemon=True)
-        keeper.start()
+        thread = threading.Thread(target=renew, daemon=True)
+        thread.start()
         try:
             yield
         finally:
             ended.set()
-            keeper.join()
+            thread.join()
             with contextlib.suppress(Exception):
                 self.check(name)
                 self.remove(f"{name}/lease.json")
 
     def check(self, name: str) -> None:
-        """Raises `HeldError` where the run is no longer ours."""
+        """Raise `HeldError` if this process does not hold the lease of the run."""
         lease = self._lease(name)
         if lease is None or lease["owner"] != self._owner:
             raise HeldError(f"The run '{name}' is being trained by another process.")
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file if it exists."""
         with contextlib.suppress(FileNotFoundError):
             self._files.rm_file(f"{self._root}/{name}")
 
@@ -219,57 +212,54 @@ class Remote(Storage):
                 lease = json.loads(file.read())
         except (FileNotFoundError, ValueError, RecursionError):
             return None
-        whole = isinstance(lease, dict) and isinstance(lease.get("until"), int | float)
-        return lease if whole and "owner" in lease else None
+        valid = isinstance(lease, dict) and isinstance(lease.get("until"), int | float)
+        return lease if valid and "owner" in lease else None
 
 
-def _tidy() -> None:
-    """Remove what killed processes of this machine have left behind."""
+def _remove_stale_folders() -> None:
+    """Remove the temporary folders of killed processes of this machine."""
     for path in Path(tempfile.gettempdir()).glob("surveyor-*-*"):
         number = path.name.split("-")[1]
         if number.isdigit() and not Path("/proc", number).exists():
             shutil.rmtree(path, ignore_errors=True)
 
 
-class _Copies:
-    """Which files of a run are in remote storage as they are here."""
+class _Uploads:
+    """Uploads of the changed files of a run, by modification time."""
 
     def __init__(self, storage: Remote, name: str, folder: Path):
         self._storage, self._name, self._folder = storage, name, folder
-        self._copied = {file: self._stamp(file) for file in (*SMALL, CHECKPOINT)}
+        self._uploaded = {file: self._stamp(file) for file in (*SMALL, CHECKPOINT)}
         self._due = time.monotonic() + PUBLISH_SECONDS
 
     def publish(self) -> None:
-        """Copy out what has changed, if it is time; where storage is gone, the next time."""
+        """Upload changed files if an upload is due; ignore unreachable storage until the next."""
         now = time.monotonic()
-        if now < self._due or self._stamp(CHECKPOINT) == self._copied[CHECKPOINT]:
+        if now < self._due or self._stamp(CHECKPOINT) == self._uploaded[CHECKPOINT]:
             return
         try:
-            self.copy()
+            self.upload()
         except SurveyorError:
             raise
-        except Exception:  # the next time
+        except Exception:  # retried at the next upload
             pass
         took = time.monotonic() - now
         self._due = time.monotonic() + max(PUBLISH_SECONDS, took / PUBLISH_SHARE)
 
-    def copy(self) -> None:
-        """Copy out what has changed: the metrics before the checkpoint that counts on them."""
+    def upload(self) -> None:
+        """Upload changed files, the metrics before the checkpoint that refers to them."""
         self._storage.check(self._name)
-        for file in (*SMALL[:2], CHECKPOINT, *SMALL[2:]):
+        snapshots = sorted(path.name for path in (self._folder / "beliefs").glob("*.npz"))
+        names = (f"beliefs/{name}" for name in snapshots)
+        for file in (*SMALL[:2], CHECKPOINT, *SMALL[2:], *names):
             stamp = self._stamp(file)
-            if stamp == self._copied[file]:
+            if stamp == self._uploaded.get(file):
                 continue
             if stamp is None:
                 self._storage.remove(f"{self._name}/{file}")
             else:
                 self._storage.upload(self._folder / file, f"{self._name}/{file}")
-            self._copied[file] = stamp
-        for path in sorted((self._folder / "beliefs").glob("*.npz")):
-            file = f"beliefs/{path.name}"
-            if (stamp := self._stamp(file)) != self._copied.get(file):
-                self._storage.upload(path, f"{self._name}/{file}")
-                self._copied[file] = stamp
+            self._uploaded[file] = stamp
 
     def _stamp(self, file: str) -> int | None:
         path = self._folder / file

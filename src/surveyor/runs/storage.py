@@ -1,9 +1,7 @@
-"""Where runs are kept: a folder of this machine, or any storage that fsspec knows by a URL.
+"""Storage of runs: a local folder, or a URL that fsspec supports.
 
-A run is claimed before it is trained, so that no two processes train it. In a folder that is a lock
-on the run's own folder, which a kill lets go of. In remote storage it is a lease, a small file that
-is renewed while training goes on; the run is trained in a folder of this machine and copied out at
-its checkpoints.
+A process claims a run before training it, so that no two processes train the same run. In a folder
+the claim is a file lock, which a kill releases. In remote storage it is a lease (see `remote`).
 """
 
 import abc
@@ -19,53 +17,57 @@ from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
 
 TIMEOUT = 600.0
-"""How many seconds storage may be gone before a run gives up."""
+"""Seconds for which storage may be unreachable before a run fails."""
 
 
 class Claim(NamedTuple):
-    """A run that is ours: where to train it, what to call when some of it is done, and where it is
-    for everyone else."""
+    """Claim of this process to a run."""
 
     root: Path
+    """Local folder in which to create or continue the run's folder."""
     publish: Callable[[], None]
+    """Copy progress to the storage; called after every chunk."""
     place: str
+    """Path or URL of the run in the storage."""
 
 
 class Storage(abc.ABC):
-    """Runs by their names."""
+    """Storage of runs, which are identified by name."""
 
     @abc.abstractmethod
     def claimed(self, name: str) -> contextlib.AbstractContextManager[Claim]:
-        """Keep everyone else from this run; raises `HeldError` where someone else has it."""
+        """Claim a run against other processes; raise `HeldError` if one of them has it."""
 
     @abc.abstractmethod
     def is_held(self, name: str) -> bool:
-        """Whether someone is training this run now."""
+        """Return whether a process is training this run."""
 
     @abc.abstractmethod
     def mirrored(self, *, beliefs: bool = False) -> contextlib.AbstractContextManager[Path]:
-        """A folder of this machine with everything but the checkpoints, for reading; `beliefs` only
-        if they are asked for."""
+        """Yield a local folder to read all runs from, without checkpoints.
+
+        Snapshots of beliefs, which may be large, are included only if `beliefs`.
+        """
 
     @abc.abstractmethod
     def outcome(self, config: Config) -> Record | None:
-        """The result of a run of this configuration that has ended, if there is one."""
+        """Return the result of the finished run of this configuration, or None."""
 
     @abc.abstractmethod
     def fail(self, name: str, reason: str) -> None:
-        """Write down why a run could not go on."""
+        """Write the reason why a run could not continue."""
 
     @abc.abstractmethod
     def prepare(self) -> None:
-        """Make it, before the first run; an error where that cannot be done."""
+        """Create the storage before the first run; raise `SurveyorError` if that fails."""
 
     @abc.abstractmethod
     def write(self, name: str, content: str) -> None:
-        """Write a small file beside the runs."""
+        """Write a small file next to the runs."""
 
 
 def at(out: str | Path) -> Storage:
-    """The storage that a path or a URL names."""
+    """Return the storage at a path or URL."""
     if "://" not in str(out):
         return Local(Path(out))
     from surveyor.runs.remote import Remote
@@ -74,7 +76,7 @@ def at(out: str | Path) -> Storage:
 
 
 class Local(Storage):
-    """A folder, perhaps one that several machines share."""
+    """Folder on this machine or on a shared file system."""
 
     def __str__(self) -> str:
         return str(self.path)
@@ -112,6 +114,6 @@ class Local(Storage):
             ) from None
 
     def write(self, name: str, content: str) -> None:
-        temporary = self.path / f"{name}.{uuid.uuid4().hex}.tmp"  # there may be another driver
+        temporary = self.path / f"{name}.{uuid.uuid4().hex}.tmp"  # unique among drivers
         temporary.write_text(content, "utf-8")
         temporary.replace(self.path / name)
