@@ -39,11 +39,12 @@ def su_minatar(steps: int) -> dict[str, float]:
     import numpy as np
 
     import surveyor as sv
-    from surveyor.envs.functional import minatar
+    from surveyor.envs import families
     from surveyor.training import functional
     from surveyor.training.steps import Rhythm
 
-    env, agent = minatar("Breakout"), dataclasses.replace(sv.SU.minatar(), warmup=1000)
+    env = families.find("MinAtar/Breakout").make("MinAtar/Breakout", None)
+    agent = dataclasses.replace(sv.SU.minatar(), warmup=1000)
     key, rhythm = jax.random.key(0), Rhythm.of(agent)
     loop = jax.jit(lambda key: functional.start(agent, env, key))(key)
     program = functional.compile_train(agent, env, loop)

@@ -26,7 +26,8 @@ def sizes(text: str) -> list[int]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Every size with its preset.")
-    parser.add_argument("family", choices=sorted(sv.envs.FAMILIES))
+    names = [family.name for family in sv.envs.FAMILIES if family.by_episodes]
+    parser.add_argument("family", choices=names)
     parser.add_argument("sizes", type=sizes)
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()

@@ -55,7 +55,7 @@ def test_a_picture_is_a_png_of_its_pixels():
         ("metrics.jsonl", "no metrics.jsonl"),
         ("result.json", "result.json is damaged"),
         ("beliefs/0000000030.npz", "at 30 cannot be read"),
-        ("config.json", "Without its configuration what the agent"),
+        ("config.json", "Without its configuration the beliefs"),
         ("failure.json", "failure.json is damaged"),
     ],
 )
@@ -156,7 +156,7 @@ def test_what_is_around_damage_is_shown(copy):
     assert len(run["metrics"]["episode"]) == len(lines)
     assert run["missing"] == [
         f"Of {len(lines) + 1} lines of metrics.jsonl 1 are damaged and left out.",
-        "What the agent believed at 20 cannot be read.",
+        "The beliefs at 20 cannot be read.",
     ]
     assert [look["at"] for look in run["beliefs"]["looks"]] == [0, 10, 30, 40, 60]
 
@@ -177,7 +177,32 @@ def test_a_run_of_another_version_that_has_ended_is_no_failure(copy, tmp_path):
     (run,) = collect.collect(tmp_path)["runs"]
     assert run["state"] == "done"
     assert "other hyperparameters" in run["reason"]
-    assert run["missing"] == ["Without its configuration what the agent believed cannot be shown."]
+    assert run["missing"] == ["Without its configuration the beliefs cannot be shown."]
+
+
+def test_a_run_of_surveyor_0_1_is_listed_with_its_result_but_not_loaded(copy, tmp_path, capsys):
+    config = json.loads((copy / "config.json").read_text())
+    config["versions"]["surveyor"] = "0.1.0"
+    config["agent"] = "su"
+    (copy / "config.json").write_text(json.dumps(config))
+    with pytest.raises(sv.SurveyorError) as error:
+        sv.load(copy)
+    assert str(error.value) == (
+        f"'{config['env']} su seed {config['seed']}' was trained by surveyor 0.1.0, whose agent "
+        "'su' is today's 'su-plus'; this version can show its results but not load or continue it."
+    )
+    (run,) = collect.collect(tmp_path)["runs"]
+    result = json.loads((copy / "result.json").read_text())
+    assert (run["state"], run["solved_at"]) == ("done", result["solved_at"])
+    assert run["reason"] == str(error.value)
+    assert main(["status", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "was trained by surveyor 0.1.0" in said
+    assert "1 run: 1 done." in said
+    config["agent"] = "dqn"
+    (copy / "config.json").write_text(json.dumps(config))
+    with pytest.raises(sv.SurveyorError, match=r"trained by surveyor 0\.1\.0; this version"):
+        sv.load(copy)
 
 
 def test_an_episode_is_played_in_an_environment_that_is_given(tmp_path):
@@ -213,7 +238,7 @@ def test_an_episode_is_played_in_an_environment_that_is_given(tmp_path):
 def test_nothing_but_a_file_is_replaced(copy, tmp_path, capsys):
     os.mkfifo(tmp_path / "pipe")
     assert main(["report", str(copy), "--out", str(tmp_path / "pipe")]) == 2
-    assert "is no ordinary file" in capsys.readouterr().err
+    assert "is not a regular file" in capsys.readouterr().err
 
 
 def test_a_url_has_beliefs_too_and_a_single_run_is_said_to_be_one(copy, tmp_path):

@@ -5,14 +5,14 @@ import dataclasses
 import numpy as np
 
 from surveyor.sweeps import pictures, spec, summary
-from surveyor.sweeps.status import Standing
+from surveyor.sweeps.status import RunStatus
 from surveyor.sweeps.summary import Curve
 
 
-def standings(*entries):
+def statuses(*entries):
     """Runs that have ended, without files."""
     return [
-        Standing(run.config.name, "su", "done", config=run.config)
+        RunStatus(run.config.name, "su", "done", config=run.config)
         for episodes in entries
         for run in spec.plan({"seeds": 2, "envs": ["Tree-4"], "agents": [episodes]}, "it")
     ]
@@ -23,16 +23,16 @@ def curve(score, budget=100):
 
 
 def test_runs_that_differ_under_one_label_are_told_apart():
-    found = standings({"agent": "su", "episodes": 10}, {"agent": "su", "episodes": 20})
-    told, said = summary.told_apart(found)
-    assert said == ["budget = 10"] * 2 + ["budget = 20"] * 2
+    found = statuses({"agent": "su", "episodes": 10}, {"agent": "su", "episodes": 20})
+    labelled, texts = summary.distinguish(found)
+    assert texts == ["budget = 10"] * 2 + ["budget = 20"] * 2
     points = {each.name: [(1.0, 0.5)] for each in found}
-    curves = summary.grouped(told, points)
+    curves = summary.grouped(labelled, points)
     assert {label: len(runs) for (label, _), runs in curves.items()} == {
         "su, budget = 10": 2, "su, budget = 20": 2,
     }  # fmt: skip
     other = [dataclasses.replace(each, label=each.name) for each in found]
-    assert summary.told_apart(other)[0] == other
+    assert summary.distinguish(other)[0] == other
 
 
 def test_interquartile_means_are_over_what_all_have_been_trained_on():
@@ -51,7 +51,7 @@ def test_interquartile_means_are_over_what_all_have_been_trained_on():
     assert summary.summarise(found).normalised["a"].shape == (2, 1)
     apart = summary.summarise({("a", "one"): [curve(1)], ("b", "two"): [curve(2)]})
     assert apart.normalised == {}
-    assert "no environment that all of them" in summary.lines(apart)[0]
+    assert "no environment was used for all of them" in summary.lines(apart)[0]
 
 
 def test_on_trees_and_chains_the_best_return_is_1():
@@ -80,7 +80,7 @@ def test_pictures_of_many_labels_show_the_best(tmp_path):
     names = [f"su, learning_rate {k} and so on" for k in range(27)]
     found = {(name, "one"): [curve(k), curve(k + 0.5)] for k, name in enumerate(names)}
     scores = summary.summarise(found)
-    shown = summary.leading(scores, pictures.SHOWN)
+    shown = summary.best(scores, pictures.SHOWN)
     assert shown == names[-9:]
     from matplotlib.image import imread
 

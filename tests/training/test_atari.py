@@ -9,7 +9,8 @@ import pytest
 
 import surveyor as sv
 from surveyor.cli import main as cli
-from surveyor.envs.atari import AtariEnvs, human_normalised, rom, scores
+from surveyor.envs.ale import AtariEnvs
+from surveyor.envs.atari import human_normalised, rom, scores
 from surveyor.errors import SurveyorError
 from surveyor.runs.run import Run
 
@@ -24,8 +25,8 @@ def test_all_49_games_are_there_by_any_spelling():
         assert rom(game) == rom(game.title().replace("_", ""))
     assert human_normalised("Pong", 9.3) == pytest.approx(1.0)
     assert human_normalised("up_n_down", scores()["up_n_down"]["random"]) == 0.0
-    with pytest.raises(SurveyorError, match="no Atari protocol 'papr'; did you mean 'paper'"):
-        AtariEnvs("Pong", 1, "papr")
+    with pytest.raises(SurveyorError, match="protocol of ALE/Pong 'papr'; did you mean 'paper'"):
+        sv.train("uniform", "ALE/Pong", protocol="papr")
     with pytest.raises(SurveyorError, match="actions 0 to 5 only"):
         AtariEnvs("Pong", 1)._step(np.array([6]))
 

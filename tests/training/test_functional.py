@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import surveyor as sv
-from surveyor.envs.functional import MINATAR, minatar
+from surveyor.envs import minatar
 from surveyor.errors import SurveyorError
 from surveyor.runs.run import Run
 
@@ -19,8 +19,8 @@ QUICK = dataclasses.replace(
 
 
 def test_all_five_games_have_pictures_of_ones_and_zeros_and_play():
-    for game in MINATAR:
-        env = minatar(game)
+    for game in minatar.GAMES:
+        env = minatar.FAMILY.make(f"MinAtar/{game}", None)
         assert env.spec.shape[:2] == (10, 10)
         assert env.spec.dtype == "bool"
         obs, state = env.reset(jax.random.key(0))
@@ -146,7 +146,7 @@ def test_functional_environments_that_will_not_do(tmp_path):
             obs, new, reward, terminated, _, info = super().step(key, state, action, params)
             return obs, new, reward, terminated, info
 
-    with pytest.raises(SurveyorError, match=r"A step of Older is not that of gymnax 1\.x"):
+    with pytest.raises(SurveyorError, match=r"A step of Older does not follow gymnax 1\.x"):
         sv.train(agent, Older(), steps=10)
 
 

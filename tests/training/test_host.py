@@ -17,6 +17,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import surveyor as sv
+from surveyor.envs import objects
 from surveyor.envs.host import GymnasiumEnvs, VectorEnvs
 from surveyor.errors import SurveyorError
 from surveyor.replay.steps import ENDED
@@ -144,7 +145,7 @@ def test_an_environment_that_fails_or_gives_nan_stops_the_run_and_keeps_the_chec
         (lambda: Scripted(reward=float("nan")), "reward that is not a finite number"),
         (lambda: Scripted(sees=np.nan), "an observation that is not finite"),
         (lambda: 1 / 0, "could not be made: ZeroDivisionError"),
-        (lambda: 5, "made int, which is no Gymnasium environment"),
+        (lambda: 5, "returned int, which is not a Gymnasium environment"),
     ):
         agent = dataclasses.replace(QUICK, envs=1, train_every=1)
         with pytest.raises(SurveyorError, match=sentence):
@@ -180,7 +181,7 @@ def test_budgets_and_rhythms_that_will_not_do():
         sv.train(dataclasses.replace(QUICK, envs=3, train_every=4), "CartPole-v1", steps=10)
     with pytest.raises(SurveyorError, match="learns by whole episodes"):
         sv.train("psrl", "CartPole-v1", steps=10)
-    with pytest.raises(SurveyorError, match="A protocol is for Atari games"):
+    with pytest.raises(SurveyorError, match="no protocol of CartPole-v1 'paper'; there is: none"):
         sv.train("su", "CartPole-v1", steps=10, protocol="paper")
 
 
@@ -232,7 +233,7 @@ def test_environments_given_as_objects_are_tested_on_copies(tmp_path):
     assert len(sv.evaluate(run, episodes=4).returns) == 4
     assert [one.total for one in many.envs] == before
     names = [
-        sv.training.problems.name_of(lambda name=name: gymnasium.make(*name[:1], **name[1]))
+        objects.name_of(lambda name=name: gymnasium.make(*name[:1], **name[1]))
         for name in (("CartPole-v1", {}), ("FrozenLake-v1", {"is_slippery": False}))
     ]
     assert names[0] == "CartPole-v1"

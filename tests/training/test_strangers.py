@@ -30,9 +30,9 @@ class Odd(Scripted):
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: Odd((np.zeros(2), 1.0, False, {})), "A step of Odd does not give"),
-        (lambda: Odd((np.zeros(2), np.ones(2), False, False, {})), "A step of Odd does not give"),
-        (lambda: Odd((np.zeros(2), "one", False, False, {})), "A step of Odd does not give"),
+        (lambda: Odd((np.zeros(2), 1.0, False, {})), "A step of Odd does not return"),
+        (lambda: Odd((np.zeros(2), np.ones(2), False, False, {})), "A step of Odd does not return"),
+        (lambda: Odd((np.zeros(2), "one", False, False, {})), "A step of Odd does not return"),
         (lambda: Odd(sees=np.zeros((2, 2))), r"observation of shape \(2, 2\) where"),
         (lambda: Odd(sees=np.zeros((1, 2))), r"observation of shape \(1, 2\) where"),
     ],
@@ -46,7 +46,7 @@ def test_a_step_that_is_none_is_said_so_and_noted(tmp_path, make, sentence):
 
 def test_one_environment_is_not_played_as_several():
     env = Scripted()
-    with pytest.raises(SurveyorError, match="gives the same one every time, and 2 are played"):
+    with pytest.raises(SurveyorError, match="returns the same environment every time, and 2"):
         sv.train(QUICK, lambda: env, steps=40)
 
 

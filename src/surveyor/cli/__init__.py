@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import os
-import statistics
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,14 +10,14 @@ from typing import Annotated
 
 from tyro.conf import arg
 
-from surveyor import agents, envs, plots
+from surveyor import agents, plots
 from surveyor.agents.base import Agent
 from surveyor.cli.commands import Evaluate, List, Resume, Train
 from surveyor.cli.options import parse
 from surveyor.cli.paper import paper
 from surveyor.cli.report import report, watch
 from surveyor.cli.sweep import plot, show_status, sweep
-from surveyor.envs.functional import MINATAR
+from surveyor.envs import families
 from surveyor.errors import SurveyorError, unknown
 from surveyor.launch import pool as parallel
 from surveyor.launch.progress import Reporter, spent, summary
@@ -27,7 +26,7 @@ from surveyor.runs import api, film, loggers
 from surveyor.runs.evaluation import evaluate as evaluate_run
 from surveyor.runs.folder import Record, RunFolder
 from surveyor.runs.run import Run
-from surveyor.training import problems
+from surveyor.sweeps.statistics import median_solved
 
 USAGE = """\
 surveyor: deep exploration for reinforcement learning
@@ -76,8 +75,9 @@ def train(argv: list[str]) -> int:
     """`surveyor train`."""
     # Twice: the environment that the first reading finds decides the defaults of the second.
     name, chosen = _option(argv, "--agent", "su"), _option(argv, "--preset", "") or None
-    family = problems.preset_for(_environment(argv, name, chosen))
-    options = _parse("train", Train, argv, agents.preset(name, family, chosen))
+    env = _environment(argv, name, chosen)
+    problem = families.find(env).preset(env)
+    options = _parse("train", Train, argv, agents.preset(name, problem, chosen))
     if options.plot is not None:
         plots.require_matplotlib()
     if options.seeds < 1:
@@ -138,11 +138,12 @@ def evaluate(argv: list[str]) -> int:
     """`surveyor evaluate`."""
     options = _parse("evaluate", Evaluate, argv)
     run = Run.open(options.run, replay=False)
-    atari = problems.family(run.config.env) == "ALE"
-    episodes = options.episodes or (100 if atari else 10)
+    episodes = options.episodes
+    if episodes is None:
+        episodes = run.config.family.evaluation_episodes
     if options.video is not None:  # first: where it cannot be drawn, that is soon known
         print(f"The film is {film.write(run, options.video)}", file=sys.stderr)
-    outcome = evaluate_run(run, episodes if options.episodes is None else options.episodes)
+    outcome = evaluate_run(run, episodes)
     if options.json:
         said = {"mean_return": outcome.mean_return, **dataclasses.asdict(outcome)}
         print(json.dumps({"path": str(options.run), **said}))
@@ -171,12 +172,8 @@ def list_names(argv: list[str]) -> int:
         for name, kind in agents.REGISTRY.items():
             print(f"{name:10} {_first_line(kind)}")
     elif what == "envs":
-        for family, maker in envs.FAMILIES.items():
-            env = maker(10)
-            print(f"{family}-<L>".ljust(16), _first_line(type(env)))
-        print("MinAtar/<Game>".ljust(16), ", ".join(MINATAR))
-        print("ALE/<Game>".ljust(16), "the Atari games, by the names that ale-py or Gymnasium has")
-        print("<Gymnasium id>".ljust(16), "such as CartPole-v1 or my_package:MyEnv-v0")
+        for family in families.FAMILIES:
+            print(family.usage.ljust(16), family.summary)
     else:
         for name in agents.REGISTRY:
             for chosen, maker in agents.presets(name).items():
@@ -249,10 +246,7 @@ def _conclude(env: str, agent: str, results: list[Record], *, as_json: bool) -> 
     """Say how it went; 130 if something was stopped before its end."""
     stopped = [result["path"] for result in results if not result.pop("finished")]
     solved = [at for result in results if (at := result.get("solved_at")) is not None]
-    # Unsolved runs count as later than any solved one; a median among them is no number.
-    ranked = sorted(solved) + [float("inf")] * (len(results) - len(solved))
-    median = statistics.median(ranked or [float("inf")])
-    median = None if median == float("inf") else median
+    median = median_solved(result.get("solved_at") for result in results)
     if as_json:
         print(json.dumps({"env": env, "agent": agent, "runs": results, "median_solved_at": median}))
     else:

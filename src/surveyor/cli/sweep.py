@@ -12,17 +12,14 @@ from tyro.conf import Positional
 from surveyor import plots
 from surveyor.cli.options import parse
 from surveyor.errors import SurveyorError
-from surveyor.launch import pool as parallel
-from surveyor.launch import work
 from surveyor.launch.engine import Engine
-from surveyor.launch.progress import Overview, clock
+from surveyor.launch.progress import clock
 from surveyor.launch.work import RunOptions
 from surveyor.runs import storage
-from surveyor.runs.config import Config
-from surveyor.runs.folder import Record
 from surveyor.sweeps import spec, status
 from surveyor.sweeps.estimate import estimates, in_bytes
 from surveyor.sweeps.spec import Planned
+from surveyor.sweeps.train import train
 
 Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 
@@ -81,51 +78,10 @@ def sweep(argv: list[str]) -> int:
     return 0
 
 
-def train(
-    planned: list[Planned], out: str, engine: Engine, run_options: RunOptions = work.DEFAULT_OPTIONS
-) -> list[Record | None]:
-    """Train what has not ended yet; returns the result of every run."""
-    where = storage.at(out)
-    where.prepare()
-    status.note(where, planned)
-    configs = [run.config for run in planned]
-    # Where tests are asked for, a run that has ended may lack them.
-    skip = run_options.evaluation is None
-    results: list[Record | None] = [_ended(where, config) if skip else None for config in configs]
-    waiting = [number for number, result in enumerate(results) if result is None]
-    if waiting:
-        left = [configs[number] for number in waiting]
-        with Overview(left, len(configs) - len(left)) as overview:
-            new = _train(left, out, engine, overview, run_options)
-        for number, result in zip(waiting, new, strict=True):
-            results[number] = result
-    return results
-
-
-def _train(
-    configs: list[Config], out: str, engine: Engine, overview: Overview, run_options: RunOptions
-) -> list[Record | None]:
-    if engine.engine == "local":
-        return parallel.train_all(configs, out, overview, run_options, alone=False)
-    from surveyor.launch import cluster
-
-    resources = [
-        cluster.Resources(engine.cpus, engine.gpus, found.memory) for found in estimates(configs)
-    ]
-    return cluster.train_all(
-        configs, out, overview, run_options, address=engine.address, resources=resources
-    )
-
-
-def _ended(where: storage.Storage, config: Config) -> Record | None:
-    found = where.outcome(config)
-    return None if found is None else {**found, "finished": True}
-
-
 def show_status(argv: list[str]) -> int:
     """`surveyor status`."""
     options = parse(Status, argv, "surveyor status")
-    standings = status.survey(storage.at(options.folder))
+    standings = status.read_all(storage.at(options.folder))
     print("\n".join(status.lines(standings)))
     return 0
 
@@ -137,7 +93,7 @@ def plot(argv: list[str]) -> int:
     options = parse(Plot, argv, "surveyor plot")
     plots.require_matplotlib()
     where = storage.at(options.folder)
-    standings = status.survey(where)
+    standings = status.read_all(where)
     if lost := [each.name for each in standings if each.state != "waiting" and not each.config]:
         print(f"Left out, for they cannot be read: {', '.join(lost)}.", file=sys.stderr)
     found = summary.curves(where, standings)
@@ -150,7 +106,7 @@ def plot(argv: list[str]) -> int:
         drawn = pictures.curves(found, every[: pictures.SHOWN], out / "curves.png")
         print(f"Written: {drawn}", file=sys.stderr)
         raise
-    shown = summary.leading(scores, pictures.SHOWN)
+    shown = summary.best(scores, pictures.SHOWN)
     written = [pictures.curves(found, shown, out / "curves.png")]
     if (picture := pictures.profiles(scores, shown, out / "profiles.png")) is not None:
         written.append(picture)

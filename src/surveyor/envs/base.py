@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree, UInt8
 
+from surveyor.envs import families
+from surveyor.errors import SurveyorError
 from surveyor.types import EnvSpec
 
 Step = tuple[
@@ -17,28 +19,31 @@ Step = tuple[
 
 
 class Params(eqx.Module):
-    """What the environment's seed decides: for each state, the action that means the good move."""
+    """The part of an environment that its seed decides."""
 
     mapping: UInt8[Array, "..."]
+    """In each state, the action that means the good move."""
 
 
 class Layout(NamedTuple):
-    """Where states are in a picture of what an agent believes about them."""
+    """Places of states in a map of what an agent believes about them."""
 
     states: Int[np.ndarray, " n"]
-    """Those that can be reached and where an action matters; of a large problem, some of them."""
+    """States that can be reached and where an action matters; a subset in a large problem."""
     rows: Int[np.ndarray, " n"]
+    """Row of each state."""
     columns: Int[np.ndarray, " n"]
+    """Column of each state."""
     path: Int[np.ndarray, " m"]
-    """All states of the optimal path, in order."""
+    """States of the optimal path, in order."""
     moves: tuple[str, str]
-    """What the good action does, and what the other one does."""
+    """Names of the good move and of the other one."""
 
 
 class Environment(eqx.Module):
     """A deterministic exploration problem of a given size, with a hidden meaning of its actions.
 
-    The environment itself is static; what depends on the seed is in `Params` and is passed to
+    The environment itself is static; `Params` hold what depends on the seed and are passed to
     `reset` and `step`, so that one compiled program serves every seed.
     """
 
@@ -47,63 +52,63 @@ class Environment(eqx.Module):
     @property
     @abc.abstractmethod
     def name(self) -> str:
-        """The name that `surveyor.envs.make` knows it by, such as `Tree-100`."""
+        """Name for `surveyor.envs.make`, such as `Tree-100`."""
 
     @property
     @abc.abstractmethod
     def spec(self) -> EnvSpec:
-        """The observation and action spaces, and the horizon."""
+        """Observation and action spaces, and the horizon."""
 
     @property
     def horizon(self) -> int:
-        """The largest number of steps in an episode."""
+        """Largest number of steps in an episode."""
         return self.spec.horizon
 
     @property
     @abc.abstractmethod
     def optimal_return(self) -> float:
-        """The undiscounted return of the optimal policy."""
+        """Undiscounted return of the optimal policy."""
 
     @property
     @abc.abstractmethod
     def default_episodes(self) -> int:
-        """How many training episodes to allow when the user does not say."""
+        """Default training budget in episodes."""
 
     @abc.abstractmethod
     def params(self, seed: int) -> Params:
-        """The hidden action mapping of this seed."""
+        """Return the hidden action mapping of this seed."""
 
     @property
     def default_params(self) -> Params:
-        """The mapping of seed 0."""
+        """Mapping of seed 0."""
         return self.params(0)
 
     def layout(self, side: int) -> Layout | None:
-        """A picture of the problem with sides of at most so many states, if there is one."""
+        """Return a map with at most `side` states along each side, or None if there is none."""
         return None
 
     def place(self, states: Int[np.ndarray, "*n"]) -> tuple[np.ndarray, np.ndarray]:
-        """Row and column of states in that picture."""
+        """Return row and column of states in the map."""
         return np.zeros_like(states), states
 
     def good(self, params: Params, states: Int[Array, "*n"]) -> Int[Array, "*n"]:
-        """In each state the action that means the good move."""
+        """Return the action that means the good move in each state."""
         return params.mapping[states].astype(jnp.int32)
 
     @abc.abstractmethod
     def reset_env(self, key: Key[Array, ""], params: Params) -> tuple[Int[Array, ""], PyTree]:
-        """First observation and state of an episode."""
+        """Return the first observation and state of an episode."""
 
     @abc.abstractmethod
     def step_env(
         self, key: Key[Array, ""], state: PyTree, action: Int[Array, ""], params: Params
     ) -> tuple[Int[Array, ""], PyTree, Float[Array, ""], Bool[Array, ""], dict[str, PyTree]]:
-        """One step, without a reset: observation, state, reward, terminated, info."""
+        """Step without a reset; return observation, state, reward, terminated, info."""
 
     def reset(
         self, key: Key[Array, ""], params: Params | None = None
     ) -> tuple[Int[Array, ""], PyTree]:
-        """Start an episode; returns the observation and the state."""
+        """Start an episode; return its observation and state."""
         return self.reset_env(key, self.default_params if params is None else params)
 
     def step(
@@ -113,9 +118,9 @@ class Environment(eqx.Module):
         action: Int[Array, ""],
         params: Params | None = None,
     ) -> Step:
-        """One step; at an episode's end, observation and state are those of the next episode.
+        """Take one step; at an episode's end, return the start of the next episode.
 
-        Returns `(obs, state, reward, terminated, truncated, info)`; the observation before any
+        Return `(obs, state, reward, terminated, truncated, info)`; the observation before any
         reset is `info["final_observation"]`.
         """
         params = self.default_params if params is None else params
@@ -126,3 +131,27 @@ class Environment(eqx.Module):
         obs = jnp.where(terminated, first, final)
         state = jax.tree.map(lambda new, old: jnp.where(terminated, new, old), first_state, state)
         return obs, state, reward, terminated, truncated, {**info, "final_observation": final}
+
+
+def make(name: str, seed: int = 0) -> tuple[Environment, Params]:
+    """Return an environment that is learnt by episodes, and its hidden action mapping.
+
+    **Arguments:**
+
+    - `name`: such as `Tree-100`, `TiedTree-100` or `Chain-40`.
+    - `seed`: seed of the mapping, which stays the same over episodes, in training and evaluation.
+    """
+    env = named(name)
+    return env, env.params(seed)
+
+
+def named(name: str) -> Environment:
+    """Return the environment of a name; raise `SurveyorError` if it is not learnt by episodes."""
+    family = families.find(name)
+    env = family.make(family.canonical(name), None)
+    if not isinstance(env, Environment):
+        raise SurveyorError(
+            f"There is no environment '{name}' that is learnt by episodes; "
+            "`surveyor list envs` lists them."
+        )
+    return env

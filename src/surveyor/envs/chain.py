@@ -1,4 +1,4 @@
-"""The chain of Osband et al. (2018), quoted in the paper's appendix C: bsuite's DeepSea."""
+"""The chain of Osband et al. (2018) in the paper's appendix C: DeepSea of bsuite."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -8,6 +8,7 @@ from surveyor.envs.base import Environment, Layout, Params
 from surveyor.types import EnvSpec
 
 MOVE_COST = 0.01
+"""Cost of an episode of moves to the right."""
 
 
 class Chain(Environment):
@@ -19,6 +20,7 @@ class Chain(Environment):
     """
 
     size: int = eqx.field(static=True)
+    """Number L of rows and columns."""
 
     @property
     def name(self):
@@ -38,7 +40,7 @@ class Chain(Environment):
         return max(5000, round(10 * 10**-0.95 * self.size**2.5))
 
     def params(self, seed):
-        # The same draws as DeepSea(size, mapping_seed=seed) of bsuite.
+        # Draw as DeepSea(size, mapping_seed=seed) of bsuite does.
         draws = np.random.RandomState(seed).binomial(1, 0.5, (self.size, self.size))
         return Params(jnp.asarray(draws.ravel(), jnp.uint8))
 

@@ -1,6 +1,5 @@
-"""Functional environments of other libraries, brought to one form; MinAtar through gymnax."""
+"""Adapter for functional environments of other libraries."""
 
-import functools
 from typing import Any
 
 import equinox as eqx
@@ -8,11 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree, Shaped
 
-from surveyor.errors import SurveyorError, missing, unknown
+from surveyor.errors import SurveyorError
 from surveyor.types import EnvSpec
-
-MINATAR = ("Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders")
-"""The five games."""
 
 
 class Functional(eqx.Module):
@@ -25,7 +21,14 @@ class Functional(eqx.Module):
 
     @classmethod
     def wrap(cls, env: Any, params: Any = None, name: str | None = None) -> "Functional":
-        """From an environment with the interface of gymnax 1.x."""
+        """Adapt an environment with the interface of gymnax 1.x.
+
+        **Arguments:**
+
+        - `env`: the environment.
+        - `params`: its parameters; its default ones if None.
+        - `name`: its name in messages; its own if None.
+        """
         params = env.default_params if params is None else params
         name = name or str(getattr(env, "name", type(env).__name__))
         actions = getattr(env.action_space(params), "n", None)
@@ -34,7 +37,7 @@ class Functional(eqx.Module):
         example = jax.eval_shape(lambda: env.reset(jax.random.key(0), params))[0]
         if not hasattr(example, "shape"):
             raise SurveyorError(
-                f"{name} has observations of several parts; surveyor needs one array."
+                f"{name} has observations of more than one array; surveyor needs one array."
             )
         _check_step(env, params, name)
         states = getattr(env.observation_space(params), "n", 0)
@@ -42,7 +45,7 @@ class Functional(eqx.Module):
         return cls(env, params, name, EnvSpec(int(states), int(actions), 0, example.shape, dtype))
 
     def reset(self, key: Key[Array, ""]) -> tuple[Shaped[Array, "..."], PyTree]:
-        """First observation and state of an episode."""
+        """Return the first observation and state of an episode."""
         obs, state = self.inner.reset(key, self.params)
         return obs.astype(self.spec.dtype), _strong(state)
 
@@ -56,8 +59,11 @@ class Functional(eqx.Module):
         Bool[Array, ""],
         Shaped[Array, "..."],
     ]:
-        """One step: observation and state (of the next episode where one ended), reward,
-        terminated, truncated, and the observation before any reset."""
+        """Take one step; at an episode's end, start the next episode.
+
+        Return observation, state, reward, terminated, truncated, and the observation before any
+        reset.
+        """
         obs, new, reward, terminated, truncated, info = self.inner.step(
             key, state, action, self.params
         )
@@ -68,7 +74,7 @@ class Functional(eqx.Module):
 
 
 def _check_step(env: Any, params: Any, name: str) -> None:
-    """An error where a step is not that of gymnax 1.x."""
+    """Raise `SurveyorError` if a step does not follow gymnax 1.x."""
 
     def step():
         key = jax.random.key(0)
@@ -77,28 +83,12 @@ def _check_step(env: Any, params: Any, name: str) -> None:
     after = jax.eval_shape(step)
     if len(after) != 6 or "final_observation" not in after[5]:
         raise SurveyorError(
-            f"A step of {name} is not that of gymnax 1.x: observation, state, reward, terminated, "
-            "truncated, and info with final_observation, the observation before any reset."
+            f"A step of {name} does not follow gymnax 1.x: it must return observation, state, "
+            "reward, terminated, truncated, and info with final_observation, the one before any "
+            "reset."
         )
 
 
-@functools.cache  # one object for each, by which compiled programs are known
-def minatar(game: str) -> Functional:
-    """One of the five games."""
-    if game not in MINATAR:
-        names = [f"MinAtar/{known}" for known in MINATAR]
-        raise unknown("environment", f"MinAtar/{game}", names)
-    try:
-        import gymnax
-    except ImportError:
-        raise missing("gymnax", "minatar", f"MinAtar/{game}") from None
-    env, params = gymnax.make(f"{game}-MinAtar")
-    wrapped = Functional.wrap(env, params, f"MinAtar/{game}")
-    # Every channel is 0 or 1: a byte each in the replay.
-    spec = EnvSpec(0, wrapped.spec.num_actions, 0, wrapped.spec.shape, "bool")
-    return Functional(env, params, wrapped.name, spec)
-
-
 def _strong(state: PyTree) -> PyTree:
-    """Python's numbers as arrays, so that a state has the same types before and after a step."""
+    """Turn Python numbers into arrays, so that a step does not change the types of a state."""
     return jax.tree.map(jnp.asarray, state)

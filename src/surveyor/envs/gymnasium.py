@@ -1,9 +1,7 @@
-"""The same environments behind Gymnasium's interface.
+"""The paper's problems behind Gymnasium's interface.
 
-    import gymnasium, surveyor
-    env = gymnasium.make("surveyor/Tree-v0", size=100)
-
-Importing `surveyor` registers them.
+import gymnasium, surveyor
+env = gymnasium.make("surveyor/Tree-v0", size=100)
 """
 
 from typing import Any
@@ -12,20 +10,26 @@ import gymnasium
 import jax
 import numpy as np
 
-from surveyor.envs import FAMILIES, make
+from surveyor.envs.base import make
 
 
 class GymnasiumEnv(gymnasium.Env[np.int64, int | np.integer]):
-    """A functional environment, stepped by hand.
+    """A functional environment that is stepped from Python.
 
-    The hidden action mapping is that of `seed`; `reset(seed=…)` changes to that seed's mapping
-    and a plain `reset()` keeps it.
+    `seed` chooses the hidden action mapping; `reset(seed=…)` changes to that seed's mapping, a
+    plain `reset()` keeps the present one.
+
+    **Arguments:**
+
+    - `family`: Tree, TiedTree or Chain.
+    - `size`: the number L of steps to the goal.
+    - `seed`: seed of the hidden action mapping.
     """
 
     def __init__(self, family: str, size: int, seed: int = 0):
         self._env, self._params = make(f"{family}-{size}", seed)
         self._step = jax.jit(self._env.step_env)
-        self._key = jax.random.key(0)  # the dynamics are deterministic; no step draws from it
+        self._key = jax.random.key(0)  # unused: the dynamics are deterministic
         spec = self._env.spec
         self.observation_space = gymnasium.spaces.Discrete(spec.num_states)
         self.action_space = gymnasium.spaces.Discrete(spec.num_actions)
@@ -39,7 +43,7 @@ class GymnasiumEnv(gymnasium.Env[np.int64, int | np.integer]):
         return np.int64(obs), {}
 
     def step(self, action: int | np.integer):
-        """One step: observation, reward, terminated, truncated, info."""
+        """Take one step; return observation, reward, terminated, truncated, info."""
         if not self.action_space.contains(np.int64(action)):
             raise ValueError(f"The action must be in {self.action_space}, not {action}.")
         obs, self._state, reward, terminated, info = self._step(
@@ -49,10 +53,7 @@ class GymnasiumEnv(gymnasium.Env[np.int64, int | np.integer]):
 
 
 def register() -> None:
-    """Tell Gymnasium of `surveyor/Tree-v0`, `surveyor/TiedTree-v0` and `surveyor/Chain-v0`."""
-    for family in FAMILIES:
-        gymnasium.register(
-            f"surveyor/{family}-v0",
-            entry_point="surveyor.envs.gymnasium:GymnasiumEnv",
-            kwargs={"family": family, "size": 10},
-        )
+    """Register the ids of `surveyor.envs.gymnasium_plugin`."""
+    from surveyor.envs import gymnasium_plugin
+
+    gymnasium_plugin.register()

@@ -1,9 +1,8 @@
-"""Environments that step in Python or C++, several side by side, brought to one form.
+"""Adapters for environments that step in Python or C++, some copies of one side by side.
 
-Episodes begin with a seed of their own, made from the run's seed, the environment's number and a
-count of such beginnings. So a moment of training is known from that count and the actions since:
-that is what a checkpoint holds of it, for whatever environment, and restoring it means playing
-those actions again.
+Each episode starts with its own seed, derived from the run's seed, the environment's number and a
+count of such seeds. That count and the actions since determine the environment's state, so a
+checkpoint holds these two for any environment, and restoring it replays the actions.
 """
 
 import abc
@@ -20,70 +19,88 @@ from surveyor.types import EnvSpec
 
 
 class HostStep(NamedTuple):
-    """What one step of every environment gave."""
+    """Result of one step of every environment."""
 
     obs: np.ndarray
-    """To act on next: of the next episode where one ended."""
+    """Observations to act on next: of the next episode where one ended."""
     final: np.ndarray
-    """What followed the step, before any reset."""
+    """Observations after the step, before any reset."""
     reward: np.ndarray
-    """As learning is to see it."""
+    """Rewards to learn from."""
     score: np.ndarray
-    """As the environment gave it."""
+    """Rewards as the environment gave them."""
     terminated: np.ndarray
-    """Whether nothing follows, as far as learning is concerned."""
+    """True where learning must not bootstrap from what follows."""
     ended: np.ndarray
-    """Whether an episode ended, or was cut off."""
+    """True where an episode ended or was truncated."""
     skipped: np.ndarray
-    """Whether the environment only began a new episode, whatever the action was."""
+    """True where the environment ignored the action and started a new episode."""
 
 
 class HostEnvs(abc.ABC):
-    """Several environments that are stepped together."""
+    """Environments that are stepped together."""
 
     name: str
+    """Name in messages."""
     spec: EnvSpec
+    """Spaces of one environment."""
     count: int
+    """Number of environments."""
     first_action: int = 0
-    """What the environment calls the first of its actions."""
+    """The environment's own number of its first action."""
     exact: bool = True
-    """Whether `restore` comes to the very moment, or begins new episodes."""
+    """True if `restore` reaches the same state, False if it starts new episodes."""
 
     @abc.abstractmethod
     def begin(self, seed: int) -> np.ndarray:
-        """Start the first episode of each; returns their observations."""
+        """Start the first episode of each; return the observations."""
 
     @abc.abstractmethod
     def step(self, actions: np.ndarray) -> HostStep:
-        """One step of each; where an episode ends the next one begins."""
+        """Take one step in each; where an episode ends, start the next one."""
 
     @abc.abstractmethod
     def snapshot(self) -> dict[str, Any]:
-        """Where the episodes stand, as JSON."""
+        """Return the state of the episodes as JSON."""
 
     @abc.abstractmethod
     def restore(self, seed: int, snapshot: dict[str, Any]) -> np.ndarray:
-        """Come to where they stood; returns the observations."""
+        """Restore the state of a snapshot; return the observations."""
 
     def read(self, obs: np.ndarray) -> np.ndarray:
-        """Observations as the environment gives them, as the agent takes them."""
+        """Convert the environment's observations into those that the agent takes."""
         return obs
 
     def picture(self) -> np.ndarray:
-        """What the first environment looks like now."""
+        """Return a picture of the first environment."""
         raise SurveyorError(f"{self.name} has no pictures to film.")
 
     def close(self) -> None:  # noqa: B027
-        """Let go of what the environments hold."""
+        """Release what the environments hold."""
+
+
+class HostMaker(NamedTuple):
+    """Makes the environments that a host runner plays."""
+
+    make: Callable[[int], HostEnvs]
+    """Return as many environments as asked for, for training."""
+    again: Callable[[int], HostEnvs]
+    """Return about as many as asked for, for an evaluation beside training."""
+
+    @classmethod
+    def alike(cls, make: Callable[[int], HostEnvs]) -> "HostMaker":
+        """Return a maker that makes the same environments for training and evaluation."""
+        return cls(make, make)
 
 
 class SeededEnvs(HostEnvs):
-    """Environments that a seed and the actions since bring to where they are."""
+    """Environments whose state follows from a seed and the actions since."""
 
     seed: int
+    """Seed of the run."""
     reseed_after: int = 0
-    """Steps after which the next episode begins with a new seed; 0 where every episode does. The
-    others begin as the environment likes, which its last seed decides."""
+    """Steps after which the next episode starts with a new seed; 0 to seed every episode. Other
+    episodes start as the last seed decides."""
 
     def begin(self, seed: int) -> np.ndarray:
         self.seed = seed
@@ -108,7 +125,7 @@ class SeededEnvs(HostEnvs):
         return {"seedings": self._seedings, "actions": self._actions}
 
     def restore(self, seed: int, snapshot: dict[str, Any]) -> np.ndarray:
-        """By playing the same actions."""
+        """Replay the actions of a snapshot."""
         self.seed = seed
         self._seedings = list(snapshot["seedings"])
         self._actions = [list(actions) for actions in snapshot["actions"]]
@@ -116,15 +133,15 @@ class SeededEnvs(HostEnvs):
 
     @abc.abstractmethod
     def _reset(self, which: np.ndarray, seeds: np.ndarray) -> np.ndarray:
-        """Start an episode in these, with these seeds; returns all observations."""
+        """Start an episode where `which` is True, with these seeds; return all observations."""
 
     @abc.abstractmethod
     def _step(self, actions: np.ndarray) -> HostStep:
-        """One step of each; `step` sees to new episodes."""
+        """Take one step in each; `step` starts new episodes."""
 
     @abc.abstractmethod
     def _replay(self) -> np.ndarray:
-        """Begin each again with its last seed and play its actions; returns observations."""
+        """Restart each with its last seed and play its actions; return the observations."""
 
     def _seeds(self, which: Any) -> np.ndarray:
         words = [
@@ -135,15 +152,15 @@ class SeededEnvs(HostEnvs):
 
 
 class GymnasiumEnvs(SeededEnvs):
-    """Any Gymnasium environment, as many of it as the agent plays."""
+    """Copies of a Gymnasium environment, as many as the agent plays."""
 
-    def __init__(self, name: str, make: Callable[[], gymnasium.Env], count: int):
+    def __init__(self, name: str, make: Callable[[], Any], count: int):
         self.name, self.count = name, count
         self._envs = [_made(name, make) for _ in range(count)]
         if len({id(env) for env in self._envs}) < count:
             raise SurveyorError(
-                f"What makes the environment {name} gives the same one every time, and {count} are "
-                "played side by side: it has to make a new one, or set envs = 1."
+                f"The function that makes {name} returns the same environment every time, and "
+                f"{count} are played side by side: return a new one, or set envs = 1."
             )
         one = self._envs[0]
         self._reader = Reader(name, one.observation_space)
@@ -157,7 +174,7 @@ class GymnasiumEnvs(SeededEnvs):
     def picture(self) -> np.ndarray:
         try:
             picture: Any = self._envs[0].render()
-        except Exception as error:  # it may be anybody's
+        except Exception as error:  # a user's environment may raise anything
             said = str(error) or type(error).__name__
             raise SurveyorError(f"{self.name} cannot be drawn: {said}") from None
         return picture if isinstance(picture, np.ndarray) else super().picture()
@@ -187,8 +204,8 @@ class GymnasiumEnvs(SeededEnvs):
                 reward[e] = earned
             except (TypeError, ValueError) as error:
                 raise SurveyorError(
-                    f"A step of {self.name} does not give what Gymnasium says, an observation, a "
-                    f"number as reward, terminated, truncated and info: {error}."
+                    f"A step of {self.name} does not return what Gymnasium demands, an "
+                    f"observation, a number as reward, terminated, truncated and info: {error}."
                 ) from None
             self._obs[e] = self._read_one(obs)
         check_rewards(self.name, reward)
@@ -211,7 +228,7 @@ class GymnasiumEnvs(SeededEnvs):
 
 
 def failed(name: str, method: str, error: Exception) -> SurveyorError:
-    """What somebody's environment has raised, in a sentence."""
+    """Return the error for an exception that an environment raised."""
     said = f"{type(error).__name__}: {error}"
     return SurveyorError(f"The environment {name} failed in {method}: {said}")
 
@@ -226,14 +243,14 @@ def _made(name: str, make: Callable[[], Any]) -> gymnasium.Env:
         raise SurveyorError(f"The environment {name} could not be made: {said}") from error
     if not isinstance(env, gymnasium.Env):
         raise SurveyorError(
-            f"What was to make the environment {name} made {type(env).__name__}, which is no "
+            f"The function that makes {name} returned {type(env).__name__}, which is not a "
             "Gymnasium environment."
         )
     return env
 
 
 class VectorEnvs(HostEnvs):
-    """A Gymnasium vector environment that somebody else made, with its own way of resetting."""
+    """A Gymnasium vector environment, which resets in its own way."""
 
     exact = False
 
@@ -275,7 +292,7 @@ class VectorEnvs(HostEnvs):
         return {}
 
     def restore(self, seed: int, snapshot: dict[str, Any]) -> np.ndarray:
-        """A stranger's environment cannot be brought back to a moment: new episodes begin."""
+        """Start new episodes: a vector environment cannot return to a state."""
         return self.begin(seed)
 
     def read(self, obs: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What an environment gives and takes, checked and brought to the form that agents use."""
+"""Checks of observations, rewards and actions, and observations in the form that agents use."""
 
 import math
 from typing import Any
@@ -10,14 +10,14 @@ from surveyor.errors import SurveyorError
 from surveyor.types import EnvSpec
 
 LARGEST_SCALED = 1e4
-"""Bounds wider than this say nothing about how large observations are."""
+"""Widest bounds by which observations are scaled; wider ones say nothing about their size."""
 
 
 class Reader:
-    """Turns an environment's observations into arrays for the networks.
+    """Converts an environment's observations into arrays for the networks.
 
-    A `Box` with bounds is scaled to [-1, 1], an image to [0, 1]; the bytes of vectors and images
-    stay bytes, of which 0 and 1 are truth values.
+    A `Box` with bounds is scaled to [-1, 1], an image to [0, 1]. Vectors and images of bytes stay
+    bytes, or become truth values if they hold 0 and 1 only.
     """
 
     def __init__(self, name: str, space: spaces.Space):
@@ -34,7 +34,7 @@ class Reader:
             whole = small and len(self.shape) in (0, 1, 3)
             if whole and self.shape and np.max(space.high) <= 1:
                 self.dtype = "bool"
-            else:  # bytes that do not go up to 255 are scaled by what they go up to
+            else:  # scale bytes by their bound where it is far from 255
                 whole = whole and int(np.max(space.high)) > 127
                 self.dtype = "uint8" if whole else "float32"
             if not whole:
@@ -77,7 +77,7 @@ class Reader:
 
 
 def specify(name: str, reader: Reader, actions: spaces.Space) -> EnvSpec:
-    """What an agent needs to know; an error for actions that are not discrete."""
+    """Return the spec for an agent; raise `SurveyorError` if actions are not discrete."""
     if not isinstance(actions, spaces.Discrete):
         kind = "continuous actions" if isinstance(actions, spaces.Box) else f"actions {actions}"
         raise SurveyorError(f"{name} has {kind}; surveyor needs one discrete action a step.")
@@ -87,27 +87,27 @@ def specify(name: str, reader: Reader, actions: spaces.Space) -> EnvSpec:
 
 
 def wrong_shape(name: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> SurveyorError:
-    """The error."""
+    """Return the error for an observation of the wrong shape."""
     return SurveyorError(
         f"{name} gave an observation of shape {shape} where its observation space says {expected}."
     )
 
 
 def check_observations(name: str, obs: np.ndarray) -> None:
-    """Stop where the network would be poisoned."""
+    """Raise `SurveyorError` if an observation is not finite."""
     if np.issubdtype(obs.dtype, np.floating) and not np.all(np.isfinite(obs)):
         raise SurveyorError(
-            f"{name} gave an observation that is not finite; training has stopped, and what was "
-            "learnt up to the last checkpoint is kept."
+            f"{name} gave an observation that is not finite, so training has stopped; the "
+            "last checkpoint is kept."
         )
 
 
 def check_rewards(name: str, reward: Any) -> None:
-    """Stop where learning would be poisoned."""
+    """Raise `SurveyorError` if a reward is not finite."""
     reward = np.asarray(reward)
     if not np.all(np.isfinite(reward)):
         bad = reward[~np.isfinite(reward)].flat[0]
         raise SurveyorError(
-            f"{name} gave a reward that is not a finite number ({bad}); training has stopped, "
-            "and what was learnt up to the last checkpoint is kept."
+            f"{name} gave a reward that is not a finite number ({bad}), so training has "
+            "stopped; the last checkpoint is kept."
         )

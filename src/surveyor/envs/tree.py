@@ -1,4 +1,4 @@
-"""The binary tree of the paper's figure 1, with random and with tied actions."""
+"""The binary tree of the paper's figure 1, with independent or tied actions."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -17,7 +17,9 @@ class Tree(Environment):
     """
 
     size: int = eqx.field(static=True)
+    """Number L of steps to the goal."""
     tied: bool = eqx.field(static=True, default=False)
+    """True if UP is the same action in every state."""
 
     @property
     def name(self):

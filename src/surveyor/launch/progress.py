@@ -1,4 +1,4 @@
-"""What is shown while training: bars on a terminal, plain lines elsewhere."""
+"""Progress of training: bars on a terminal, plain lines elsewhere."""
 
 import dataclasses
 import sys
@@ -11,16 +11,15 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from surveyor.envs.atari import FRAMES
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record
 
 LINE_SECONDS = 5.0
-"""How often a plain line is written, for each run."""
+"""Seconds between two plain lines about a run."""
 
 
 def describe(record: Record, result: Record) -> str:
-    """Where a run stands, in a few words."""
+    """Return the state of a run in a few words, from its newest record and its result so far."""
     if "steps" in result:
         return _describe_steps(record, result)
     parts = []
@@ -44,10 +43,18 @@ def _describe_steps(record: Record, result: Record) -> str:
 
 
 class Reporter:
-    """Shows the progress of several runs on standard error."""
+    """Shows the progress of runs with one budget on standard error.
+
+    **Arguments:**
+
+    - `names`: the names of the runs.
+    - `total`: the budget.
+    - `unit`: what the budget counts, in the plural.
+    - `quiet`: True to show nothing.
+    """
 
     def __init__(
-        self, names: list[str], total: int, *, unit: str = "episode ", quiet: bool = False
+        self, names: list[str], total: int, *, unit: str = "episodes", quiet: bool = False
     ):
         console = Console(file=sys.stderr)
         self._live = console.is_terminal and not quiet
@@ -69,10 +76,8 @@ class Reporter:
 
     @classmethod
     def of(cls, names: list[str], config: Config) -> "Reporter":
-        """For runs with the budget of this one, in what people count on its environment."""
-        if config.by_frames:
-            return cls(names, FRAMES * config.budget, unit="frame ")
-        return cls(names, config.budget, unit="episode " if config.steps is None else "step ")
+        """Return a reporter for runs with the budget of this one, in the unit of its family."""
+        return cls(names, config.family.frames_per_step * config.budget, unit=config.unit)
 
     def __enter__(self) -> "Reporter":
         self._progress.start()
@@ -85,19 +90,19 @@ class Reporter:
         self._progress.stop()
 
     def update(self, number: int, record: Record, now: Record) -> None:
-        """A chunk of a run has ended."""
+        """Show the progress of a run after a chunk of training."""
         self.show(self._names[number], now.get("frames", done(now)), describe(record, now))
 
     def show(self, name: str, done: int, status: str) -> None:
-        """So much of the total is done."""
+        """Show how much of the budget is used, and a status."""
         if self._live:
             self._progress.update(self._tasks[name], completed=done, status=status)
         elif time.monotonic() - self._written[name] > LINE_SECONDS:
             self._written[name] = time.monotonic()
-            self._line(f"{name}: {self._unit}{done} of {self._total}, {status}")
+            self._line(f"{name}: {done} of {self._total} {self._unit}, {status}")
 
     def end(self, number: int, result: Record) -> None:
-        """A run is over; its bar stays where it is."""
+        """Show that a run has ended or stopped."""
         failed = "failed" if "failure" in result else "stopped"
         self._status(self._names[number], "done" if result["finished"] else failed)
 
@@ -111,8 +116,13 @@ class Reporter:
 
 
 class Overview:
-    """Shows how far many runs have come, on standard error: a table of those that are being
-    trained on a terminal, a line now and then elsewhere."""
+    """Shows the progress of many runs on standard error: a table on a terminal, else plain lines.
+
+    **Arguments:**
+
+    - `configs`: the runs to be trained.
+    - `ended`: the number of runs that had ended before.
+    """
 
     def __init__(self, configs: list[Config], ended: int = 0):
         console = Console(file=sys.stderr)
@@ -132,20 +142,20 @@ class Overview:
             self._live.stop()
 
     def update(self, number: int, record: Record, now: Record) -> None:
-        """A chunk of a run has ended."""
+        """Show the progress of a run after a chunk of training."""
         config = self._configs[number]
         row = self._running.setdefault(number, Row(config.name, config.budget, done(now)))
         row.done, row.status = done(now), describe(record, now)
         self._show()
 
     def end(self, number: int, result: Record) -> None:
-        """A run is over."""
+        """Show that a run has ended, stopped or failed."""
         self._running.pop(number, None)
         self._ended += bool(result["finished"])
         if "failure" in result:
             self._failed += 1
-            said = f"{self._configs[number].name} failed: {result['failure']}"
-            print(said, file=sys.stderr, flush=True)
+            text = f"{self._configs[number].name} failed: {result['failure']}"
+            print(text, file=sys.stderr, flush=True)
         self._show()
 
     def _show(self) -> None:
@@ -172,7 +182,7 @@ class Overview:
 
 @dataclasses.dataclass
 class Row:
-    """A run in the table."""
+    """A run in the table of `Overview`."""
 
     name: str
     total: int
@@ -183,18 +193,18 @@ class Row:
         self._first, self._began = self.done, time.monotonic()
 
     def seconds_left(self) -> float | None:
-        """If it goes on as it has since it was first seen."""
+        """Return the time left at the speed since the row was made, or None if it is unknown."""
         new, spent = self.done - self._first, time.monotonic() - self._began
         return (self.total - self.done) * spent / new if new > 0 else None
 
 
 def done(now: Record) -> int:
-    """Steps or episodes so far."""
+    """Return the steps or episodes of a result so far."""
     return now["steps"] if "steps" in now else now["episodes"]
 
 
 def spent(now: Record) -> str:
-    """The same in words, on Atari in frames."""
+    """Return the frames, steps or episodes of a result so far, with the unit."""
     for unit in ("frames", "steps"):
         if unit in now:
             return f"{now[unit]} {unit}"
@@ -202,7 +212,7 @@ def spent(now: Record) -> str:
 
 
 def clock(seconds: float | None) -> str:
-    """As hours, minutes and seconds."""
+    """Return a time as hours, minutes and seconds."""
     if seconds is None:
         return ""
     minutes, rest = divmod(int(seconds), 60)
@@ -211,7 +221,7 @@ def clock(seconds: float | None) -> str:
 
 
 def summary(result: Record) -> str:
-    """How a run ended, as a sentence."""
+    """Return a sentence about how a run ended."""
     episodes, seconds = result["episodes"], result["seconds"]
     if "steps" in result:
         mean = f"mean return {result['return']:.4g} lately" if "return" in result else "none ended"

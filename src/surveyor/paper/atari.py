@@ -8,13 +8,12 @@ from typing import Any, Literal
 import numpy as np
 
 from surveyor import agents
-from surveyor.cli.sweep import train
 from surveyor.envs import atari
 from surveyor.errors import SurveyorError, unknown
 from surveyor.launch.engine import Engine
 from surveyor.launch.work import RunOptions
 from surveyor.paper.atari_table import PUBLISHED, Column, show_fig4, show_table1
-from surveyor.paper.studies import StoppedError, table, write
+from surveyor.paper.studies import StoppedError
 from surveyor.runs import storage
 from surveyor.runs.config import Config
 from surveyor.runs.folder import RunFolder
@@ -22,7 +21,8 @@ from surveyor.runs.periodic_evaluation import EvaluationPlan
 from surveyor.sweeps import spec, status, summary
 from surveyor.sweeps.spec import Planned
 from surveyor.sweeps.status import number
-from surveyor.training import problems
+from surveyor.sweeps.text import table, write
+from surveyor.sweeps.train import train
 
 Score = Literal["best", "last", "mean"]
 SCORES: tuple[Score, ...] = ("best", "last", "mean")
@@ -115,12 +115,12 @@ def collect(runs: str, score: Score) -> tuple[dict[str, Column], Score | Literal
         tested = [path.parent for path in sorted(folder.glob("ALE-*/tests.json"))]
         every = tested or [path.parent for path in sorted(folder.glob("ALE-*/metrics.jsonl"))]
         for path in every:
-            standing = status.stand(folder, path.name, None, where)
+            standing = status.read(folder, path.name, None, where)
             if (config := standing.config) is None:
                 print(f"{path.name} is left out: {standing.reason}", file=sys.stderr)
                 continue
             known = _tests(path) if tested else _late(standing, path)
-            game = spelt(problems.game(config.env))
+            game = spelt(atari.game(config.env))
             if known and game is not None:
                 kind = agents.name_of(config.agent), _settings(config)
                 frames[kind] = config.budget * atari.FRAMES
@@ -147,7 +147,7 @@ def _tests(path: Path) -> list[float]:
     return [value for value in tests if value is not None]
 
 
-def _late(standing: status.Standing, path: Path) -> list[float]:
+def _late(standing: status.RunStatus, path: Path) -> list[float]:
     """The mean return in the last tenth of training."""
     curves = summary.grouped([standing], {standing.name: summary.points_of(path)})
     return [curve.score for every in curves.values() for curve in every]

@@ -9,8 +9,8 @@ import numpy as np
 from surveyor import plots
 from surveyor.envs.atari import Table, human_normalised, scores
 from surveyor.errors import SurveyorError
-from surveyor.paper.studies import table, write
 from surveyor.sweeps import statistics
+from surveyor.sweeps.text import table, write
 
 PUBLISHED = {
     "su": "Successor Uncertainties",

@@ -8,7 +8,8 @@ from scipy import stats
 from surveyor import plots
 from surveyor.agents import BDQN, PSRL, SU, UBE, BootDQN
 from surveyor.agents.uniform import median_episodes
-from surveyor.paper.studies import Cell, Outcome, carry_out, table, write
+from surveyor.paper.studies import Cell, Outcome, carry_out
+from surveyor.sweeps.text import table, write
 
 EPISODES = 5000
 AUTHORS = {

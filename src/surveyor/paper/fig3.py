@@ -8,7 +8,8 @@ import numpy as np
 from surveyor import plots
 from surveyor.agents import PSRL, SU, BootDQN
 from surveyor.paper.fig2 import medians
-from surveyor.paper.studies import Cell, Outcome, carry_out, table, write
+from surveyor.paper.studies import Cell, Outcome, carry_out
+from surveyor.sweeps.text import table, write
 
 PAPER_SLOPE, PAPER_INTERCEPT = 2.5, -0.95
 """The paper's line for SU: log10 T = 2.5 log10 L - 0.95."""

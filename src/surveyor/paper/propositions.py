@@ -19,8 +19,8 @@ from surveyor.agents import UBE
 from surveyor.agents.ideal_su import IdealSU, IdealSUState
 from surveyor.errors import SurveyorError
 from surveyor.paper.checks import Check, geometric_median, pieces, share
-from surveyor.paper.studies import table, write
 from surveyor.runs import api
+from surveyor.sweeps.text import table, write
 from surveyor.types import Transition
 
 Array = np.ndarray

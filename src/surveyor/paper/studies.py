@@ -1,9 +1,7 @@
 """Many runs for one result: each is trained once, in its own folder, and found again later."""
 
 import dataclasses
-import json
 import statistics
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from surveyor.launch.progress import Overview
 from surveyor.runs import api
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record
+from surveyor.sweeps.statistics import median_solved
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,11 +57,8 @@ class Outcome:
 
     @property
     def median(self) -> float | None:
-        """The median of `solved_at`, where an unsolved run is later than any other."""
-        found = statistics.median(
-            float("inf") if run["solved_at"] is None else run["solved_at"] for run in self.runs
-        )
-        return None if found == float("inf") else float(found)
+        """Median of `solved_at`; None if it falls among unsolved runs."""
+        return median_solved(run["solved_at"] for run in self.runs)
 
     def mean(self, name: str) -> float:
         """The mean of a number that every run has, such as `gradient_steps`."""
@@ -122,26 +118,3 @@ def _cost(config: Config) -> float:
     """A guess of which run takes longest: steps of training and of acting."""
     env = envs.named(config.env)
     return config.budget * (config.agent.gradient_steps + env.horizon / 10)
-
-
-def write(out: Path, name: str, data: Any, lines: list[str], picture: Path | None = None) -> None:
-    """Write a result as data (JSON) and as text (Markdown), and print the text; and say where they
-    are, and a picture of it that is already there."""
-    text = "\n".join(lines) + "\n"
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n", "utf-8")
-        (out / f"{name}.md").write_text(text, "utf-8")
-    except OSError as error:
-        raise SurveyorError(
-            f"The output folder '{out}' cannot be written: {error.strerror}."
-        ) from None
-    also = "" if picture is None else f", {picture}"
-    print(f"Written: {out / name}.json, {out / name}.md{also}", file=sys.stderr)
-    print(text)
-
-
-def table(header: list[str], rows: Iterable[list[Any]]) -> list[str]:
-    """A Markdown table."""
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from surveyor.agents import SU, Agent, BootDQN, sources
-from surveyor.paper.studies import Cell, carry_out, table, write
+from surveyor.paper.studies import Cell, carry_out
+from surveyor.sweeps.text import table, write
 
 Problem = Literal["tree", "chain"]
 Source = Literal["ours", "text", "released"]

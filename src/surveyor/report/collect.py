@@ -1,4 +1,4 @@
-"""What a page shows, read from run folders: plain data, and what is missing where."""
+"""The data of a report, read from run folders, with notes on what is missing."""
 
 import itertools
 import json
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from surveyor import agents, envs
+from surveyor import agents
 from surveyor.errors import SurveyorError
 from surveyor.report.packing import packed
 from surveyor.report.showing import add_beliefs, add_episode
@@ -18,14 +18,13 @@ from surveyor.runs.config import versions
 from surveyor.runs.folder import Record, RunFolder
 from surveyor.sweeps import statistics, status, summary
 from surveyor.sweeps.pictures import common
-from surveyor.sweeps.status import Standing
+from surveyor.sweeps.status import RunStatus
 from surveyor.sweeps.summary import Curves
-from surveyor.training import problems
 
 POINTS = 240
-"""Points of a run's curves, each the mean of what lies between it and the one before."""
+"""Points of a run's curves, each the mean of the records since the previous point."""
 CURVE_POINTS = 100
-"""The same for curves over seeds."""
+"""Points of curves over seeds."""
 
 Page = dict[str, Any]
 
@@ -38,10 +37,15 @@ def collect(
     live: bool = False,
     env: Any = None,
 ) -> Page:
-    """Everything about a run, or about the runs in a folder (or URL).
+    """Return the data of a run, or of the runs in a folder.
 
-    Links to runs are made for a page at `out`. With `episodes`, an image environment's run is
-    played for one greedy episode, if there is only one run; in `env`, if it has no name.
+    **Arguments:**
+
+    - `source`: a run's folder, a folder of runs, or a URL of the latter.
+    - `out`: the file of the page, to which links to runs are relative; None makes no links.
+    - `episodes`: True to play a greedy episode if there is a single run on images.
+    - `live`: True for the page of `surveyor watch`, which plays no episode.
+    - `env`: the environment to play in, if it was passed as an object.
     """
     source = str(source)
     single = "://" not in source and any((Path(source) / name).exists() for name in status.FILES)
@@ -56,31 +60,31 @@ def collect(
             raise SurveyorError(
                 f"'{source}' is a single run: give the URL of the folder around it, or a copy here."
             )
-        alone = [status.stand(folder, title, None, where)] if single else None
-        standings = alone or status.survey(where)
+        alone = [status.read(folder, title, None, where)] if single else None
+        statuses = alone or status.read_all(where)
         runs, found = [], {}
-        for standing in standings:
-            link = None if out is None or "://" in source else folder / standing.name
-            run, points = _run(folder, standing)
+        for each in statuses:
+            link = None if out is None or "://" in source else folder / each.name
+            run, points = _run(folder, each)
             run["link"] = None if link is None else _relative(link, out)
             runs.append(run)
-            found[standing.name] = points
-        standings, settings = summary.told_apart(standings)
-        for run, said in zip(runs, settings, strict=True):
-            run["settings"] = said
-        room = add_beliefs(runs, standings, folder)
+            found[each.name] = points
+        statuses, settings = summary.distinguish(statuses)
+        for run, text in zip(runs, settings, strict=True):
+            run["settings"] = text
+        size = add_beliefs(runs, statuses, folder)
         more = {"episodes": episodes and not live, "live": live, "env": env}
-        add_episode(runs, standings, folder, **more)
-    curves = {} if single else summary.grouped(standings, found)
+        add_episode(runs, statuses, folder, **more)
+    curves = {} if single else summary.grouped(statuses, found)
     return {
         "title": title,
         "made": time.strftime("%Y-%m-%d %H:%M"),
         "version": versions()["surveyor"],
         "live": live,
         "runs": runs,
-        "curves": _curves(curves, standings),
-        "scaling": [] if single else _scaling(standings),
-        "beliefs_bytes": room,
+        "curves": _curves(curves, statuses),
+        "scaling": [] if single else _scaling(statuses),
+        "beliefs_bytes": size,
     }
 
 
@@ -88,39 +92,26 @@ def _relative(path: Path, out: Path | None) -> str:
     return os.path.relpath(path.resolve(), (out or Path()).resolve().parent)
 
 
-def _run(folder: Path, standing: Standing) -> tuple[Page, list[tuple[float, float]]]:
-    """One row of the table with what is behind it, and its return over time."""
-    config, result, path = standing.config, standing.result or {}, folder / standing.name
-    missing, notes, records, lines = [], [], [], 0
-    try:
-        records, lines = RunFolder(path).read_metrics(skip=True)
-    except OSError as error:
-        missing.append(f"metrics.jsonl cannot be read: {error.strerror}.")
-    if standing.state == "running" and not records:
-        notes.append("It has only begun: there are no curves yet.")
-    elif standing.state != "waiting" and not lines and not missing:
-        missing.append("There is no metrics.jsonl, or nothing in it, so there are no curves.")
-    bad = lines - len(records) - (standing.state == "running")  # the last may be half-written
-    if bad > 0:
-        missing.append(f"Of {lines} lines of metrics.jsonl {bad} are damaged and left out.")
-    if (path / "result.json").exists() and not isinstance(_written(path / "result.json"), dict):
-        missing.append("result.json is damaged.")
+def _run(folder: Path, each: RunStatus) -> tuple[Page, list[tuple[float, float]]]:
+    """Return a run's row of the table with its details, and its return over time."""
+    config, result = each.config, each.result or {}
+    records, missing, notes = _records(folder / each.name, each.state)
     points = [found for record in records if (found := summary.point(record)) is not None]
     run = {
-        "name": standing.name,
-        "label": standing.label,
-        "state": standing.state,
+        "name": each.name,
+        "label": each.label,
+        "state": each.state,
         "env": None if config is None else config.env,
         "agent": None if config is None else agents.name_of(config.agent),
         "seed": None if config is None else config.seed,
-        "done": standing.done,
-        "budget": standing.budget,
+        "done": each.done,
+        "budget": each.budget,
         "unit": "steps" if config is not None and config.steps is not None else "episodes",
-        "return": standing.latest,
+        "return": each.latest,
         "solved_at": status.number(result.get("solved_at")),
         "seconds": status.number(result.get("seconds")),
-        "reason": standing.reason,
-        "config": _written(path / "config.json"),
+        "reason": each.reason,
+        "config": _read_json(folder / each.name / "config.json"),
         "metrics": _metrics(records),
         "missing": missing,
         "notes": notes,
@@ -128,8 +119,28 @@ def _run(folder: Path, standing: Standing) -> tuple[Page, list[tuple[float, floa
     return run, points
 
 
-def _written(path: Path) -> Any:
-    """The configuration as it was written, with the versions of then."""
+def _records(path: Path, state: str) -> tuple[list[Record], list[str], list[str]]:
+    """Return a run's metrics, what is missing or damaged in its folder, and notes."""
+    missing, notes, records, lines = [], [], [], 0
+    try:
+        records, lines = RunFolder(path).read_metrics(skip=True)
+    except OSError as error:
+        missing.append(f"metrics.jsonl cannot be read: {error.strerror}.")
+    if state == "running" and not records:
+        notes.append("It has just started: there are no curves yet.")
+    elif state != "waiting" and not lines and not missing:
+        missing.append("There is no metrics.jsonl, or it is empty, so there are no curves.")
+    bad = lines - len(records) - (state == "running")  # the last may be half-written
+    if bad > 0:
+        missing.append(f"Of {lines} lines of metrics.jsonl {bad} are damaged and left out.")
+    result = path / "result.json"
+    if result.exists() and not isinstance(_read_json(result), dict):
+        missing.append("result.json is damaged.")
+    return records, missing, notes
+
+
+def _read_json(path: Path) -> Any:
+    """Return the content of a JSON file, or None if it cannot be read."""
     try:
         return json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -137,7 +148,7 @@ def _written(path: Path) -> Any:
 
 
 def _metrics(records: list[Record]) -> dict[str, list[float | None]]:
-    """Columns of numbers, by the names that the records have for them."""
+    """Return columns of numbers by name, averaged to at most `POINTS` points."""
     count = min(POINTS, len(records))
     edges = np.linspace(0, len(records), count + 1).astype(int)
     parts = [records[a:b] for a, b in itertools.pairwise(edges)]
@@ -160,9 +171,9 @@ def _mean(values: list[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _curves(found: Curves, standings: list[Standing]) -> list[Page]:
-    """Mean return over seeds with 95%, for each environment and label."""
-    units = {each.config.env: each.config.steps for each in standings if each.config is not None}
+def _curves(found: Curves, statuses: list[RunStatus]) -> list[Page]:
+    """Return mean returns over seeds with 95% intervals, for each environment and label."""
+    units = {each.config.env: each.config.steps for each in statuses if each.config is not None}
     panels: dict[str, list[Page]] = {}
     for (label, env), runs in found.items():
         records = max(len(run.times) for run in runs)
@@ -181,17 +192,16 @@ def _curves(found: Curves, standings: list[Standing]) -> list[Page]:
     ]
 
 
-def _scaling(standings: list[Standing]) -> list[Page]:
-    """How learning time grows with the size of a problem: medians over seeds, and every run."""
+def _scaling(statuses: list[RunStatus]) -> list[Page]:
+    """Return the time to solve a problem over its size: medians over seeds, and every run."""
     found: dict[str, dict[str, dict[int, list[float | None]]]] = {}
-    for each in standings:
+    for each in statuses:
         if each.config is None or each.result is None:
             continue
-        family, size = problems.family(each.config.env), each.config.env.rpartition("-")[2]
-        if family in envs.FAMILIES and size.isdigit():
-            by_size = found.setdefault(family, {}).setdefault(each.label, {})
-            solved = status.number(each.result.get("solved_at"))
-            by_size.setdefault(int(size), []).append(solved)
+        family = each.config.family
+        if (size := family.size(each.config.env)) is not None:
+            by_size = found.setdefault(family.name, {}).setdefault(each.label, {})
+            by_size.setdefault(size, []).append(status.number(each.result.get("solved_at")))
     return [
         {"family": family, "series": [_growth(label, by_size) for label, by_size in labels.items()]}
         for family, labels in found.items()
@@ -204,13 +214,7 @@ def _growth(label: str, by_size: dict[int, list[float | None]]) -> Page:
     return {
         "label": label,
         "sizes": sizes,
-        "median": [_median(by_size[size]) for size in sizes],
+        "median": [statistics.median_solved(by_size[size]) for size in sizes],
         "runs": [[size, value] for size in sizes for value in by_size[size] if value is not None],
         "unsolved": sum(value is None for values in by_size.values() for value in values),
     }
-
-
-def _median(values: list[float | None]) -> float | None:
-    """Unsolved runs count as later than any solved one."""
-    value = float(np.median([np.inf if value is None else value for value in values]))
-    return value if np.isfinite(value) else None

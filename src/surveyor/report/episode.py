@@ -1,10 +1,9 @@
-"""One greedy episode, and what the agent believed at every step of it."""
+"""One greedy episode with the agent's beliefs at every step."""
 
 from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from surveyor.report.packing import image_of, packed, picture
@@ -12,36 +11,44 @@ from surveyor.runs import film
 from surveyor.runs.folder import Arrays
 from surveyor.runs.run import Run
 from surveyor.training import beliefs
+from surveyor.training.film import EnoughError
 
-LONGEST = 3_000
-"""Steps of an episode that are looked at."""
+MAX_STEPS = 3_000
+"""Steps after which an episode is cut."""
 FRAMES = 240
-"""Frames that are shown, evenly over them;"""
+"""Largest number of frames shown at regular intervals."""
 MOMENTS = 6
-"""and so many more where posterior samples disagree most."""
+"""Additional frames where posterior samples disagree most."""
 APART = 0.03
-"""How far such moments are apart, as a share of the episode."""
+"""Smallest distance between such frames, as a share of the episode."""
 BATCH = 32
+"""Observations per call of the agent."""
 
 
-def watched(run: Run, seed: int = 0) -> dict[str, Any]:
-    """Frames with the Q values of each action and their standard deviations."""
+def play(run: Run, seed: int = 0) -> dict[str, Any]:
+    """Return frames of an episode with mean and standard deviation of each action's Q value.
+
+    **Arguments:**
+
+    - `run`: the run, with its checkpoint.
+    - `seed`: seed of the episode.
+    """
     seen: list[np.ndarray] = []
     taken: list[int] = []
     pictures: list[str] = []
 
     def see(obs: np.ndarray, paint: Callable[[], np.ndarray], action: int) -> None:
-        if len(seen) == LONGEST:
-            raise film.EnoughError
+        if len(seen) == MAX_STEPS:
+            raise EnoughError
         seen.append(np.array(obs))
         taken.append(action)
         try:
             pictures.append(picture(paint()))
-        except Exception:  # it draws nothing: then what the agent sees
+        except Exception:  # it draws nothing: show what the agent sees
             pictures.append(picture(image_of(obs)))
 
     film.watch(run, seed, see)
-    found = _asked(run, np.stack(seen))
+    found = _beliefs(run, np.stack(seen))
     dissent = 1 - np.max(found["probability"], axis=1)
     moments = _moments(dissent)
     step = max(1, -(-len(seen) // FRAMES))
@@ -49,7 +56,7 @@ def watched(run: Run, seed: int = 0) -> dict[str, Any]:
     return {
         "steps": shown,
         "length": len(seen),
-        "cut": len(seen) == LONGEST,
+        "cut": len(seen) == MAX_STEPS,
         "frames": [pictures[i] for i in shown],
         "taken": [taken[i] for i in shown],
         **{name: packed(values[shown]) for name, values in found.items()},
@@ -59,19 +66,19 @@ def watched(run: Run, seed: int = 0) -> dict[str, Any]:
     }
 
 
-def _asked(run: Run, obs: np.ndarray) -> Arrays:
-    """In batches, the last one filled up."""
+def _beliefs(run: Run, obs: np.ndarray) -> Arrays:
+    """Return the beliefs at all observations, asked for in batches of one size."""
     parts = []
     for begin in range(0, len(obs), BATCH):
         rows = np.minimum(np.arange(begin, begin + BATCH), len(obs) - 1)
-        key = jax.random.key(0)  # the same samples for every frame
-        parts.append(beliefs.ask(run.agent, run.state, jnp.asarray(obs[rows]), key))
+        key = jax.random.key(0)  # equal samples for every frame
+        parts.append(beliefs.about(run.agent, run.state, obs[rows], key))
     names = parts[0]
     return {name: np.concatenate([part[name] for part in parts])[: len(obs)] for name in names}
 
 
 def _moments(dissent: np.ndarray) -> list[int]:
-    """Those of the greatest dissent, some way apart."""
+    """Return the steps of the greatest dissent that are far enough apart."""
     chosen: list[int] = []
     for i in np.argsort(-dissent, kind="stable"):
         if len(chosen) == MOMENTS or dissent[i] == 0:

@@ -1,4 +1,4 @@
-"""The page while training goes on: a small server for this machine alone, which only reads."""
+"""The live page of `surveyor watch`: a read-only server for this machine."""
 
 import contextlib
 import hashlib
@@ -18,14 +18,14 @@ HOST = "127.0.0.1"
 
 
 class Source:
-    """The data of a folder, read again only when something in it has changed."""
+    """The data of a folder, read again when something in it has changed."""
 
     def __init__(self, folder: Path):
         self.folder = folder
         self._lock, self._version, self._text = threading.Lock(), "", ""
 
     def now(self) -> tuple[str, str]:
-        """A name for the state of the folder, and the data as JSON."""
+        """Return a version of the folder's state, and its data as JSON."""
         with self._lock:
             version = self._stamp()
             if version != self._version:
@@ -34,7 +34,7 @@ class Source:
             return self._version, self._text
 
     def _stamp(self) -> str:
-        """Sizes and times of what the page is made from, and who is being trained."""
+        """Return a hash of the sizes and times of all files, and of the runs being trained."""
         found = []
         for name in (*FILES, PLAN.format("*"), ".lock"):
             for path in sorted([*self.folder.glob(name), *self.folder.glob(f"*/{name}")]):
@@ -46,9 +46,12 @@ class Source:
 
 
 def server(folder: Path, port: int = 0) -> http.server.ThreadingHTTPServer:
-    """A server on the loopback address; its port is chosen where it is 0."""
+    """Return a server on the loopback address; port 0 chooses a free one.
+
+    Raise `SurveyorError` if the folder has no runs or the port is taken.
+    """
     source = Source(folder)
-    source.now()  # an error now, if there is nothing to show
+    source.now()  # raises if there is nothing to show
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -69,7 +72,7 @@ def server(folder: Path, port: int = 0) -> http.server.ThreadingHTTPServer:
                 self.send_error(404)
 
         def _local(self) -> bool:
-            """Not for other sites' pages, which could reach us by a name of theirs."""
+            """Return False for requests by another host name: DNS rebinding from other sites."""
             host = (self.headers.get("Host") or "").rpartition(":")[0]
             return host in (HOST, "localhost")
 
@@ -84,11 +87,11 @@ def server(folder: Path, port: int = 0) -> http.server.ThreadingHTTPServer:
             self.wfile.write(content)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nothing: the terminal is for the user."""
+            """Keep the terminal free."""
 
     class Server(http.server.ThreadingHTTPServer):
         def handle_error(self, request: object, client_address: object) -> None:
-            """Nothing: a tab was closed, or the folder is being moved."""
+            """Ignore errors: a tab was closed, or the folder is being moved."""
 
     try:
         return Server((HOST, port), Handler)
@@ -97,7 +100,7 @@ def server(folder: Path, port: int = 0) -> http.server.ThreadingHTTPServer:
 
 
 def serve(folder: Path, port: int) -> int:
-    """Until Ctrl-C."""
+    """Serve the page of a folder until Ctrl-C; return the exit code."""
     page.plotly()
     found = server(folder, port)
     stop = threading.Event()

@@ -1,4 +1,4 @@
-"""Arrays and pictures as text, for a page."""
+"""Arrays and pictures as text for a page."""
 
 import base64
 import struct
@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-LARGEST = 160
-"""Pixels along the shorter side of a picture: it has fewer than twice as many."""
+MIN_SIDE = 160
+"""Pixels below which the shorter side of a picture is not reduced."""
 KINDS = {"float32": "f4", "int32": "i4", "int8": "i1"}
+"""Names of array types in the page's script."""
 
 
 def packed(array: Any) -> dict[str, Any]:
-    """An array of numbers, for the page's `unpack`."""
+    """Return an array of numbers in the form that the page's `unpack` reads."""
     array = np.ascontiguousarray(array)
     if array.dtype.kind == "f":
         array = array.astype(np.float32)
@@ -24,9 +25,8 @@ def packed(array: Any) -> dict[str, Any]:
 
 
 def picture(pixels: np.ndarray) -> str:
-    """A picture (rows, columns, red green blue) as the address of a PNG, no larger than is
-    needed."""
-    stride = max(1, min(pixels.shape[:2]) // LARGEST)
+    """Return a picture (rows, columns, colours) as the data URL of a PNG, reduced if large."""
+    stride = max(1, min(pixels.shape[:2]) // MIN_SIDE)
     pixels = np.ascontiguousarray(_coloured(pixels)[::stride, ::stride])
     height, width, _ = pixels.shape
     rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1)
@@ -42,9 +42,11 @@ def picture(pixels: np.ndarray) -> str:
 
 
 def image_of(obs: np.ndarray) -> np.ndarray:
-    """A picture of an observation with three axes: colours as they are, channels that are on or off
-    as colours, else the last of several frames in grey."""
-    from surveyor.runs.film import coloured
+    """Return a picture of an observation with three axes.
+
+    Show colours as they are, channels of truth values as colours, else the last frame in grey.
+    """
+    from surveyor.training.film import coloured
 
     if obs.dtype == bool:
         return coloured(obs)
@@ -54,7 +56,7 @@ def image_of(obs: np.ndarray) -> np.ndarray:
 
 
 def _coloured(pixels: np.ndarray) -> np.ndarray:
-    """Three bytes for each pixel, of grey or of colours, of bytes or of floats."""
+    """Return three bytes for each pixel of a picture in grey or colours, of bytes or floats."""
     if pixels.dtype != np.uint8:
         low, high = float(np.min(pixels)), float(np.max(pixels))
         pixels = (255 * (pixels - low) / max(high - low, 1e-9)).astype(np.uint8)

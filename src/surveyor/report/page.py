@@ -1,4 +1,4 @@
-"""The page itself: one HTML file with all that it needs."""
+"""The page: one HTML file with all that it needs."""
 
 import importlib.util
 import json
@@ -12,7 +12,7 @@ from surveyor.runs.checkpoint import write_atomically
 
 
 def render(data: str) -> str:
-    """The whole page, around data that is JSON."""
+    """Return the whole page around data that is JSON."""
     assets = resources.files("surveyor.report") / "assets"
     parts = {
         "STYLE": (assets / "report.css").read_text("utf-8"),
@@ -24,21 +24,20 @@ def render(data: str) -> str:
 
 
 def write(data: dict[str, Any], path: Path) -> Path:
-    """The page as a file."""
+    """Write the page of some data to a file; return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, render(as_json(data)).encode())
     return path
 
 
 def as_json(data: dict[str, Any]) -> str:
-    """Data that can stand inside a page: nothing in it can end the script element, and what is no
-    number is null."""
+    """Return data as JSON that cannot end the script element around it, with null for NaN."""
     text = json.dumps(_finite(data), separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def plotly() -> str:
-    """The plotting library, as the Python package of the same name carries it."""
+    """Return the plotting library's script; raise `SurveyorError` if the package is missing."""
     if importlib.util.find_spec("plotly") is None:
         raise missing("plotly", "report", "A report")
     return (resources.files("plotly") / "package_data" / "plotly.min.js").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""What is shown of an agent's belief: on a map of states, of observations, or along an episode."""
+"""An agent's beliefs in a report: on a map of states, at observations, or along an episode."""
 
 import json
 from pathlib import Path
@@ -6,100 +6,102 @@ from typing import Any
 
 import numpy as np
 
-from surveyor import envs
+from surveyor.envs.base import Environment
 from surveyor.errors import SurveyorError
 from surveyor.report.packing import image_of, packed, picture
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Arrays, RunFolder
-from surveyor.sweeps.status import Standing
-from surveyor.training import beliefs, problems
+from surveyor.runs.recorder import OBSERVED
+from surveyor.sweeps.status import RunStatus
+from surveyor.training import beliefs
 
-RUNS = 4
-"""A page of more runs than this shows no beliefs; each run's own page does."""
-BYTES = 20_000_000
-"""Nor does it show those that would make a page of several runs larger than this."""
-ELSEWHERE = "Its own report shows what the agent believed: surveyor report RUN."
-NOTHING = (
-    "Nothing is written down of what the agent believed; `surveyor train` does that, and "
+MAX_RUNS = 4
+"""Number of runs up to which a page shows beliefs; each run's own page does too."""
+MAX_BYTES = 20_000_000
+"""Size of all beliefs on a page with more than one run."""
+ELSEWHERE = "Its own report shows the agent's beliefs: surveyor report RUN."
+NO_SNAPSHOTS = (
+    "No beliefs were recorded; `surveyor train` records them, as does "
     "`surveyor.train(..., beliefs=True)`."
 )
-
-TOO_SHORT = (
-    "Nothing is written down of what the agent believed: the run ended before its random steps."
-)
-SOON = "Nothing is written down yet of what the agent believes."
+TOO_SHORT = "No beliefs were recorded: the run ended before its warm-up."
+NOT_YET = "No beliefs have been recorded yet."
 
 Page = dict[str, Any]
-Looks = list[tuple[int, Arrays]]
+Snapshots = list[tuple[int, Arrays]]
 
 
-def add_beliefs(runs: list[Page], standings: list[Standing], folder: Path) -> int:
-    """Give each run what its agent believed, or say why not; returns how much that is."""
-    spent = 0
-    for run, standing in zip(runs, standings, strict=True):
-        kept, config = RunFolder(folder / standing.name), standing.config
-        if not kept.snapshot_times():
-            if config is not None:
-                lacks = (
-                    TOO_SHORT if kept.snapshots_enabled and standing.state == "done" else NOTHING
-                )
-                run["notes"].append(SOON if standing.state == "running" else lacks)
-        elif config is None:
-            run["missing"].append(
-                "Without its configuration what the agent believed cannot be shown."
-            )
-        elif len(runs) > RUNS:
+def add_beliefs(runs: list[Page], statuses: list[RunStatus], folder: Path) -> int:
+    """Add beliefs to the data of each run, or a note on why there are none; return their size.
+
+    **Arguments:**
+
+    - `runs`: the data of each run, to be changed.
+    - `statuses`: the status of each run.
+    - `folder`: the folder that holds the runs' folders.
+    """
+    total = 0
+    for run, status in zip(runs, statuses, strict=True):
+        kept = RunFolder(folder / status.name)
+        if status.config is None and kept.snapshot_times():
+            run["missing"].append("Without its configuration the beliefs cannot be shown.")
+        elif status.config is None:
+            continue
+        elif not kept.snapshot_times():
+            ended = kept.snapshots_enabled and status.state == "done"
+            lacking = TOO_SHORT if ended else NO_SNAPSHOTS
+            run["notes"].append(NOT_YET if status.state == "running" else lacking)
+        elif len(runs) > MAX_RUNS:
             run["notes"].append(ELSEWHERE)
-        else:
-            found = _beliefs(run, kept, config)
+        elif (found := _beliefs(run, kept, status.config)) is not None:
             size = len(json.dumps(found))
-            if found is not None and (len(runs) == 1 or spent + size <= BYTES):
+            if len(runs) == 1 or total + size <= MAX_BYTES:
                 run["beliefs"] = found
-                spent += size
-            elif found is not None:
+                total += size
+            else:
                 run["notes"].append(ELSEWHERE)
-    return spent
+    return total
 
 
 def _beliefs(run: Page, kept: RunFolder, config: Config) -> Page | None:
-    looks: Looks = []
+    snapshots: Snapshots = []
     for at in kept.snapshot_times():
         try:
-            looks.append((at, kept.read_snapshot(at)))
-        except Exception:  # whatever a damaged archive makes its reader say
-            run["missing"].append(f"What the agent believed at {at} cannot be read.")
-    if not looks:
+            snapshots.append((at, kept.read_snapshot(at)))
+        except Exception:  # the reader of a damaged archive may raise anything
+            run["missing"].append(f"The beliefs at {at} cannot be read.")
+    if not snapshots:
         return None
     try:
-        if problems.family(config.env) in envs.FAMILIES:
-            return _on_a_map(run, config, looks)
-        return _of_observations(_observations(kept), looks)
+        if config.family.shows == "map":
+            return _on_a_map(run, config, snapshots)
+        return _at_observations(_observations(kept), snapshots)
     except Exception as error:
-        run["missing"].append(f"What the agent believed cannot be shown ({error}).")
+        run["missing"].append(f"The beliefs cannot be shown ({error}).")
         return None
 
 
 def _observations(kept: RunFolder) -> np.ndarray:
     try:
-        return kept.read_snapshot(beliefs.OBSERVED)["obs"]
-    except Exception:  # whatever a damaged archive makes its reader say
-        raise SurveyorError("the observations that it is about cannot be read") from None
+        return kept.read_snapshot(OBSERVED)["obs"]
+    except Exception:  # the reader of a damaged archive may raise anything
+        raise SurveyorError("their observations cannot be read") from None
 
 
-def _on_a_map(run: Page, config: Config, looks: Looks) -> Page:
-    """On the tree and the chain, where states have a place."""
-    env = envs.named(config.env)
-    layout = env.layout(beliefs.SIDE)
-    if layout is None:
-        raise SurveyorError(f"{config.env} has no picture")
+def _on_a_map(run: Page, config: Config, snapshots: Snapshots) -> Page:
+    """Return beliefs about states that have a place on a map, as on the tree and the chain."""
+    env = config.make()
+    layout = env.layout(beliefs.SIDE) if isinstance(env, Environment) else None
+    if not isinstance(env, Environment) or layout is None:
+        raise SurveyorError(f"{config.env} has no map")
     shown = []
-    for at, found in looks:
+    for at, found in snapshots:
         try:
-            shown.append(_look(env, at, found, len(layout.rows)))
+            shown.append(_snapshot(env, at, found, len(layout.rows)))
         except (KeyError, TypeError, ValueError):
-            run["missing"].append(f"What the agent believed at {at} cannot be read.")
+            run["missing"].append(f"The beliefs at {at} cannot be read.")
     if not shown:
-        raise SurveyorError("no look is whole")
+        raise SurveyorError("no snapshot is complete")
     return {
         "kind": "grid" if layout.rows.any() else "line",
         "moves": list(layout.moves),
@@ -111,7 +113,7 @@ def _on_a_map(run: Page, config: Config, looks: Looks) -> Page:
     }
 
 
-def _look(env: envs.Environment, at: int, found: Arrays, states: int) -> Page:
+def _snapshot(env: Environment, at: int, found: Arrays, states: int) -> Page:
     for name, shape in {"visits": 2, "mean": 2, "std": 2, "probability": 1}.items():
         if found[name].shape != (states, 2)[:shape]:
             raise ValueError(f"{name} is cut off")
@@ -135,22 +137,22 @@ def _percent(correlation: np.ndarray) -> np.ndarray:
     return np.rint(100 * np.nan_to_num(correlation.astype(float)).clip(-1, 1)).astype(np.int8)
 
 
-def _walk(env: envs.Environment, states: np.ndarray, succeeded: bool) -> Page:
+def _walk(env: Environment, states: np.ndarray, succeeded: bool) -> Page:
     rows, columns = env.place(states)
     return {"rows": rows.tolist(), "columns": columns.tolist(), "succeeded": succeeded}
 
 
-def _of_observations(obs: np.ndarray, looks: Looks) -> Page:
-    """Everywhere else: a few observations."""
+def _at_observations(obs: np.ndarray, snapshots: Snapshots) -> Page:
+    """Return beliefs at a few observations."""
     images = [image_of(one) if one.ndim == 3 else None for one in obs]
-    said = [np.array2string(one, precision=3, threshold=12) for one in obs]
+    texts = [np.array2string(one, precision=3, threshold=12) for one in obs]
     return {
         "kind": "observations",
         "pictures": [None if image is None else picture(image) for image in images],
-        "texts": [text if image is None else "" for text, image in zip(said, images, strict=True)],
-        "at": [at for at, _ in looks],
+        "texts": [text if image is None else "" for text, image in zip(texts, images, strict=True)],
+        "at": [at for at, _ in snapshots],
         **{
-            name: packed(np.stack([found[name] for _, found in looks]))
+            name: packed(np.stack([found[name] for _, found in snapshots]))
             for name in ("mean", "std", "probability")
         },
     }
@@ -158,29 +160,39 @@ def _of_observations(obs: np.ndarray, looks: Looks) -> Page:
 
 def add_episode(
     runs: list[Page],
-    standings: list[Standing],
+    statuses: list[RunStatus],
     folder: Path,
     *,
     episodes: bool,
     live: bool,
     env: Any = None,
 ) -> None:
-    """Play one, where observations are images and there is a checkpoint to play with."""
-    for run, standing in zip(runs, standings, strict=True):
-        config = standing.config
-        known = run.get("beliefs", {}).get("pictures")
-        if config is None or problems.family(config.env) in envs.FAMILIES:
+    """Play a greedy episode if there is a single run, on images, with a checkpoint.
+
+    **Arguments:**
+
+    - `runs`: the data of each run, to be changed.
+    - `statuses`: the status of each run.
+    - `folder`: the folder that holds the runs' folders.
+    - `episodes`: False to play none.
+    - `live`: True to add a note in place of an episode.
+    - `env`: the environment to play in, if it was passed as an object.
+    """
+    for run, status in zip(runs, statuses, strict=True):
+        shows = "map" if status.config is None else status.config.family.shows
+        if shows == "map":
             continue
-        images = problems.family(config.env) in ("MinAtar", "ALE") or bool(known and known[0])
+        known = run.get("beliefs", {}).get("pictures")
+        images = shows == "episode" or bool(known and known[0])
         if live or len(runs) > 1:
             if images:
                 run["notes"].append("Its own report shows an episode: surveyor report RUN.")
         elif episodes and (images or known is None):
-            _play(run, folder / standing.name, env)
+            _play(run, folder / status.name, env)
 
 
 def _play(run: Page, path: Path, env: Any) -> None:
-    from surveyor.report.episode import watched
+    from surveyor.report import episode
     from surveyor.runs.run import Run
 
     if not (path / "checkpoint" / "state.npz").exists():
@@ -190,11 +202,11 @@ def _play(run: Page, path: Path, env: Any) -> None:
         opened = Run.open(path, env, replay=False)
         try:
             if len(opened.runner.spec.shape) == 3:
-                run["episode"] = watched(opened)
+                run["episode"] = episode.play(opened)
         finally:
             opened.runner.close()
     except Exception as error:  # a damaged checkpoint, a package that is not installed
-        said = f"No episode could be played: {error}"
-        if "There is no environment" in said:
-            said += " From Python, `surveyor.report.write(path, env=...)` takes it as an object."
-        run["missing"].append(said)
+        reason = f"No episode could be played: {error}"
+        if "There is no environment" in reason:
+            reason += " From Python, `surveyor.report.write(path, env=...)` takes it as an object."
+        run["missing"].append(reason)

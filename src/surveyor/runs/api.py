@@ -1,4 +1,4 @@
-"""`train`, `resume`, `load`: from Python, for one run."""
+"""Training, resuming and loading one run: `train`, `resume`, `load`."""
 
 import contextlib
 import dataclasses
@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from surveyor import agents, envs
+from surveyor import agents
 from surveyor.agents.base import Agent
-from surveyor.envs.atari import FRAMES
-from surveyor.errors import SurveyorError
+from surveyor.envs import families, objects
+from surveyor.envs.family import Family
+from surveyor.errors import SurveyorError, unknown
 from surveyor.runs import loggers
-from surveyor.training import problems
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
 from surveyor.runs.loggers import Sinks
 from surveyor.runs.recorder import BeliefRecorder
 from surveyor.runs.run import Run
-from surveyor.training.steps import Rhythm
+from surveyor.training.steps import Round
 
 Report = Callable[[Run], None]
 
@@ -35,38 +35,39 @@ def configure(
     stop_when_solved: bool = True,
     protocol: str | None = None,
 ) -> Config:
-    """A run's configuration; a named agent takes the preset for the environment."""
-    name, source = problems.name_of(env), None if isinstance(env, str) else env
-    family = problems.family(name) if source is None else problems.family_of(source)
-    by_name = isinstance(agent, str)
-    chosen = agents.preset(agent, problems.preset_for(env)) if by_name else agent
-    if by_name and source is not None:
-        chosen = problems.fitted(chosen, source)
-    if source is None:
-        name = problems.check(name)
-    if protocol is not None and family != "ALE":
-        raise SurveyorError(f"A protocol is for Atari games, and {name} is none.")
+    """Return the configuration of a run; the arguments are those of `train`.
+
+    Raise `SurveyorError` if the environment, the agent and the budget do not go together.
+    """
+    family = families.of(env)
+    name = family.canonical(env) if isinstance(env, str) else objects.name_of(env)
+    source = None if isinstance(env, str) else env
+    if isinstance(agent, str):
+        agent = objects.fit(agents.preset(agent, family.preset(name)), env)
+    if protocol is not None and protocol not in family.protocols:
+        raise unknown(f"protocol of {name}", protocol, family.protocols)
     if frames is not None:
-        steps = _steps_of(frames, steps, family)
-    if family in problems.STEPS:
-        if episodes is not None:
-            raise SurveyorError(f"{name} is learnt by steps: give steps, not episodes.")
-        Rhythm.of(chosen)
-        steps = problems.STEPS[family] if steps is None else steps
-        return Config(name, chosen, seed, steps=steps, protocol=protocol, source=source)
+        steps = _steps_of(frames, steps, family, name)
+    if family.by_episodes:
+        if steps is not None:
+            raise SurveyorError(f"{name} is learnt by episodes: give episodes, not steps.")
+        episodes = family.default_budget(name) if episodes is None else episodes
+        return Config(name, agent, seed, episodes, stop_when_solved, source=source)
+    if episodes is not None:
+        raise SurveyorError(f"{name} is learnt by steps: give steps, not episodes.")
+    Round.of(agent)
+    steps = family.default_budget(name) if steps is None else steps
+    return Config(name, agent, seed, steps=steps, protocol=protocol, source=source)
+
+
+def _steps_of(frames: int, steps: int | None, family: Family, name: str) -> int:
+    if family.unit != "frames":
+        raise SurveyorError(f"{name} is counted in {family.unit}, not in frames.")
     if steps is not None:
-        raise SurveyorError(f"{name} is learnt by episodes: give episodes, not steps.")
-    problem = source or envs.named(name)
-    episodes = problem.default_episodes if episodes is None else episodes
-    return Config(name, chosen, seed, episodes, stop_when_solved, source=source)
-
-
-def _steps_of(frames: int, steps: int | None, family: str) -> int:
-    if family != "ALE" or steps is not None:
-        raise SurveyorError("Frames are for Atari games, in place of steps.")
+        raise SurveyorError(f"Give frames or steps of {name}, not both.")
     if frames < 1:
         raise SurveyorError(f"frames must be at least 1, not {frames}.")
-    return max(1, frames // FRAMES)
+    return max(1, frames // family.frames_per_step)
 
 
 def train(
@@ -89,36 +90,30 @@ def train(
 
     **Arguments:**
 
-    - `agent`: an agent such as `SU.tree()`, or a name such as `"su"`, which takes the preset that
-      is meant for the environment.
-    - `env`: a name such as `"Tree-100"`, `"MinAtar/Breakout"`, `"ALE/Pong"` or that of any
-      Gymnasium environment; or a Gymnasium environment, a function that makes one, a vector
-      environment, or a functional environment in the manner of gymnax.
+    - `agent`: an agent, or the name of one such as `"su"`, which takes its preset for the
+      environment.
+    - `env`: a name such as `"Tree-100"`, `"MinAtar/Breakout"`, `"ALE/Pong"` or any Gymnasium id; or
+      a Gymnasium environment, a vector environment, a function that makes an environment, or a
+      functional environment with the interface of gymnax.
     - `seed`: decides the environment's action mapping and every random draw of the training.
-    - `episodes`: the budget on the paper's problems; the environment's own if None.
-    - `steps`: the budget on all others.
-    - `frames`: the same on Atari, where a step is four frames.
-    - `protocol`: of Atari games, `"paper"` or `"machado"`.
-    - `out`: a folder to put the run's folder in; None keeps it in memory (see `Run.save`). A run
-      that was begun there is continued.
-    - `beliefs`: whether to write down there, now and then, what the agent believes: `surveyor
-      report` shows it.
-    - `tensorboard`: whether to write the metrics for TensorBoard there as well.
-    - `wandb`: a project of Weights & Biases to send the metrics to.
-    - `report`: called with the run after every chunk.
+    - `episodes`: the budget where agents learn by episodes; the family's default if None.
+    - `steps`: the budget in all other environments; the family's default if None.
+    - `frames`: the budget in frames in place of steps, for Atari, where a step is four frames.
+    - `stop_when_solved`: True to end training when a problem learnt by episodes is solved.
+    - `protocol`: the protocol of an Atari game, `"paper"` or `"machado"`.
+    - `out`: the folder for the run's folder; None keeps the run in memory (see `Run.save`). A run
+      that was started there is continued.
+    - `beliefs`: True to record snapshots of the agent's beliefs in the folder, for `surveyor
+      report`.
+    - `tensorboard`: True to write the metrics for TensorBoard to the folder too.
+    - `wandb`: project of Weights & Biases to send the metrics to.
+    - `report`: callback that gets the run after every chunk of training.
 
-    Ctrl-C stops after the current chunk, with everything saved; the run is then not `finished`.
+    Ctrl-C stops after the current chunk and saves everything; the run is then not `finished`.
     """
-    config = configure(
-        agent,
-        env,
-        seed=seed,
-        episodes=episodes,
-        steps=steps,
-        frames=frames,
-        stop_when_solved=stop_when_solved,
-        protocol=protocol,
-    )
+    asked = {"episodes": episodes, "steps": steps, "frames": frames}
+    more = {"stop_when_solved": stop_when_solved, "protocol": protocol}
+    config = configure(agent, env, seed=seed, **asked, **more)
     if tensorboard and out is None:
         raise SurveyorError("TensorBoard's file goes into the run folder: give `out`.")
     sinks = loggers.check(tensorboard=tensorboard, wandb=wandb)
@@ -129,9 +124,14 @@ def train(
 
 
 def begin(config: Config, out: Path | None) -> Run:
-    """A run of this configuration: continued where one was begun in `out`, else new.
+    """Return a run of this configuration, continued if one was started in `out`, else new.
 
-    Equal configurations give equal results, so continuing is the same as starting again.
+    Equal configurations give equal results, so continuing equals starting again.
+
+    **Arguments:**
+
+    - `config`: the configuration.
+    - `out`: the folder for the run's folder; None keeps the run in memory.
     """
     if out is None:
         return Run.new(config)
@@ -140,15 +140,21 @@ def begin(config: Config, out: Path | None) -> Run:
         return Run.new(config, path)
     try:
         run = Run.open(path, config.source)
-    except SurveyorError:  # damaged, not out of reach: that is another error
+    except SurveyorError:  # damaged; storage out of reach raises another error
         return Run.new(config, path)
     ended = run.folder is not None and run.folder.result() is not None
     return Run.new(config, path) if ended else run
 
 
 def outcome(config: Config, out: Path, *, any_version: bool = False) -> Record | None:
-    """The result of a run of this configuration that has ended in `out`, if there is one; by
-    default only of one that was made with the versions that are installed now."""
+    """Return the result of an ended run of this configuration, or None if there is none.
+
+    **Arguments:**
+
+    - `config`: the configuration.
+    - `out`: the folder that holds the run's folder.
+    - `any_version`: True to accept a run made with other versions than those installed.
+    """
     folder = RunFolder(out / config.name)
     known = folder.has_config() if any_version else folder.made_by_this_version()
     return folder.result() if known else None
@@ -163,11 +169,15 @@ def resume(
     wandb: str | None = None,
     report: Report | None = None,
 ) -> Run:
-    """Go on with the run in this folder, to the same end as if it had never stopped.
+    """Continue a run to the same result as if it had never stopped; return it.
 
-    A run keeps its hyperparameters: giving an agent with others is an error. `env` is the
-    environment, where it was given as an object and cannot be made from its name; `tensorboard` and
-    `wandb` are as in `train`.
+    **Arguments:**
+
+    - `path`: the run's folder.
+    - `agent`: the agent, if it is to be checked: raise `SurveyorError` if its hyperparameters
+      differ from the run's.
+    - `env`: the environment, if it was passed as an object and has no name to make it from.
+    - `tensorboard`, `wandb`, `report`: as in `train`.
     """
     sinks = loggers.check(tensorboard=tensorboard, wandb=wandb)
     run = Run.open(path, env)
@@ -186,7 +196,13 @@ def resume(
 
 
 def load(path: str | Path, env: Any = None) -> Run:
-    """The run in this folder, as its last checkpoint left it; `env` as in `resume`."""
+    """Return a run as its last checkpoint left it.
+
+    **Arguments:**
+
+    - `path`: the run's folder.
+    - `env`: the environment, if it was passed as an object and has no name to make it from.
+    """
     return Run.open(path, env)
 
 
@@ -196,21 +212,29 @@ def finish(
     stop: Callable[[], bool] | None = None,
     sinks: Sinks | None = None,
 ) -> Run:
-    """Train to the end, or until Ctrl-C or `stop`; either way everything is saved."""
-    look = None
+    """Train to the end, or until Ctrl-C or `stop`; save everything either way.
+
+    **Arguments:**
+
+    - `run`: the run.
+    - `report`: callback that gets the run after every chunk of training.
+    - `stop`: returns True when training is to stop after the current chunk.
+    - `sinks`: loggers for the metrics, beside the run's folder.
+    """
+    recorder = None
     with _interrupts() as interrupted, contextlib.ExitStack() as ends:
         log = ends.enter_context(loggers.opened(run, sinks))
         if run.folder is not None and run.folder.snapshots_enabled and not run.finished:
-            look = BeliefRecorder(run, run.folder)
-            ends.callback(look.close)
-        for _ in run.advance(look) if stop is None or not stop() else ():
+            recorder = BeliefRecorder(run, run.folder)
+            ends.callback(recorder.close)
+        for _ in run.advance(recorder) if stop is None or not stop() else ():
             log(run)
-            if look is not None:
-                look()
+            if recorder is not None:
+                recorder()
             if report is not None:
                 report(run)
-            told = interrupted() or (stop is not None and stop())
-            if told and not run.finished:
+            stopped = interrupted() or (stop is not None and stop())
+            if stopped and not run.finished:
                 break
         if not run.finished:
             run.checkpoint()
@@ -219,7 +243,7 @@ def finish(
 
 @contextlib.contextmanager
 def _interrupts() -> Iterator[Callable[[], bool]]:
-    """Turn SIGINT and SIGTERM into a flag, so that they never strike in the middle of a write."""
+    """Turn SIGINT and SIGTERM into a flag, so that they never interrupt a write."""
     seen: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
@@ -229,12 +253,12 @@ def _interrupts() -> Iterator[Callable[[], bool]]:
 
 
 @contextlib.contextmanager
-def handle_signals(heard: Callable[[int, Any], None]) -> Iterator[None]:
-    """Have this called at SIGINT and SIGTERM, in place of what was."""
+def handle_signals(handler: Callable[[int, Any], None]) -> Iterator[None]:
+    """Call `handler` at SIGINT and SIGTERM, in place of the handlers installed before."""
     signals = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, heard) for number in signals]
+    before = [signal.signal(number, handler) for number in signals]
     try:
         yield
     finally:
-        for number, handler in zip(signals, before, strict=True):
-            signal.signal(number, handler)
+        for number, previous in zip(signals, before, strict=True):
+            signal.signal(number, previous)

@@ -1,4 +1,4 @@
-"""What a run is asked to do, as data."""
+"""The configuration of a run."""
 
 import dataclasses
 import functools
@@ -12,7 +12,10 @@ from typing import Any
 
 from surveyor import agents
 from surveyor.agents.base import Agent
+from surveyor.envs import families
+from surveyor.envs.family import Family, Source
 from surveyor.errors import SurveyorError
+from surveyor.training.runner import Task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,24 +23,34 @@ class Config:
     """Everything that decides a run's result; equal configurations give equal bits."""
 
     env: str
+    """Name of the environment."""
     agent: Agent
+    """The agent's hyperparameters."""
     seed: int
+    """Seed of the environment and of every random draw in training."""
     episodes: int | None = None
-    """The budget on the paper's problems, which are learnt by episodes."""
+    """Budget in episodes, for environments that are learnt by episodes."""
     stop_when_solved: bool = True
+    """True to end training when the problem is solved."""
     steps: int | None = None
-    """The budget on all others, which are learnt by steps."""
+    """Budget in steps, for all other environments."""
     protocol: str | None = None
-    """Of an Atari game: paper or machado."""
+    """Protocol of the environment; its family's default if None."""
     source: Any = dataclasses.field(default=None, compare=False, repr=False)
-    """The environment itself, where it is not made from its name."""
+    """The environment itself, if it was passed as an object and has no name to make it from."""
 
     def __post_init__(self):
-        self.seed_checked()
+        if not 0 <= self.seed < 2**32:  # what every random generator involved accepts
+            raise SurveyorError(f"seed must be between 0 and 2^32 - 1, not {self.seed}.")
         for name in ("episodes", "steps"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise SurveyorError(f"{name} must be at least 1, not {value}.")
+
+    @property
+    def family(self) -> Family:
+        """Family of the environment."""
+        return families.of(self.env if self.source is None else self.source)
 
     @property
     def budget(self) -> int:
@@ -45,41 +58,49 @@ class Config:
         return (self.episodes if self.steps is None else self.steps) or 0
 
     @property
-    def by_frames(self) -> bool:
-        """Whether people count its frames: those of an Atari game, by its name."""
-        return self.source is None and self.env.startswith("ALE/")
+    def unit(self) -> str:
+        """Unit in which people count its training: episodes, steps or frames."""
+        return "episodes" if self.steps is None else self.family.unit
 
-    def seed_checked(self) -> int:
-        """The seed, if it is one that every generator involved accepts."""
-        if not 0 <= self.seed < 2**32:
-            raise SurveyorError(f"seed must be between 0 and 2^32 - 1, not {self.seed}.")
-        return self.seed
+    @property
+    def task(self) -> Task:
+        """The part of the configuration that a runner needs."""
+        frames = self.family.frames_per_step
+        return Task(self.env, self.agent, self.seed, self.budget, self.stop_when_solved, frames)
+
+    def make(self) -> Source:
+        """Return the environment for a runner."""
+        return self.family.make(self.env, self.protocol)
 
     @property
     def name(self) -> str:
-        """The run folder's name."""
+        """Name of the run's folder."""
         agent = agents.name_of(self.agent)
-        env = re.sub(r"[^A-Za-z0-9.]+", "-", self.env)[:80]  # the hash is of all of it
+        env = re.sub(r"[^A-Za-z0-9.]+", "-", self.env)[:80]  # the hash covers all of it
         return f"{env}-{agent}-s{self.seed}-{self.digest()[:8]}"
 
     def digest(self) -> str:
-        """A hash of all that decides the result."""
+        """Return a hash of all that decides the result."""
         return hashlib.sha256(json.dumps(self._deciding(), sort_keys=True).encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """As written to config.json: what decides the result, and where it was run."""
+        """Return the content of config.json: what decides the result, versions and commit."""
         return {**self._deciding(), "versions": versions(), "commit": commit()}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Config":
-        """Read back what `to_json` wrote."""
+        """Return the configuration that `to_json` wrote.
+
+        Raise `SurveyorError` if an older version wrote it, another exception if it is damaged.
+        """
         if not isinstance(content["env"], str) or type(content["seed"]) is not int:
-            raise ValueError("env or seed are not what they should be")
+            raise ValueError("env or seed have the wrong type")
+        _check_version(content)
         agent = agents.make(content["agent"], content["hyperparameters"])
         names = ("episodes", "stop_when_solved", "steps", "protocol")
         rest = {name: content[name] for name in names if name in content}
         if not isinstance(rest.get("steps", rest.get("episodes")), int):
-            raise ValueError("it has no budget")
+            raise ValueError("the budget is missing")
         return cls(content["env"], agent, content["seed"], **rest)
 
     def _deciding(self) -> dict[str, Any]:
@@ -99,16 +120,29 @@ class Config:
         return content if self.protocol is None else {**content, "protocol": self.protocol}
 
 
+def _check_version(content: dict[str, Any]) -> None:
+    """Raise `SurveyorError` for a run of surveyor 0.1, whose agents had other hyperparameters."""
+    version = str(content.get("versions", {}).get("surveyor", ""))
+    if version != "0.1" and not version.startswith("0.1."):
+        return
+    name = f"{content['env']} {content['agent']} seed {content['seed']}"
+    renamed = ", whose agent 'su' is today's 'su-plus'" if content["agent"] == "su" else ""
+    raise SurveyorError(
+        f"'{name}' was trained by surveyor {version}{renamed}; this version can show its results "
+        "but not load or continue it."
+    )
+
+
 @functools.cache
 def versions() -> dict[str, str]:
-    """The versions of everything that computes."""
+    """Return the versions of all packages that decide a result."""
     packages = ("surveyor", "jax", "jaxlib", "equinox", "optax", "numpy")
     return {package: importlib.metadata.version(package) for package in packages}
 
 
 @functools.cache
 def commit() -> str | None:
-    """The git commit of surveyor's own source, where it is run from a checkout."""
+    """Return the git commit of surveyor's source, or None outside a checkout."""
     here = Path(__file__).parent
     try:
         answer = subprocess.run(

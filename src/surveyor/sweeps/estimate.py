@@ -1,4 +1,4 @@
-"""What a run will take: time, memory and disk, before it is begun."""
+"""Estimates of a run's time, memory and disk space before it starts."""
 
 import dataclasses
 import math
@@ -7,37 +7,36 @@ from typing import Any
 import jax
 import numpy as np
 
-from surveyor import envs
+from surveyor.envs.base import Environment
 from surveyor.runs.config import Config
 from surveyor.runs.run import Run
-from surveyor.training import problems
 
 PROCESS_BYTES = 600_000_000
-"""Python, JAX and a compiled program."""
-STEPS_PER_SECOND = {"MinAtar": 2_300.0, "ALE": 45.0, "Gymnasium": 550.0}
-"""Steps that SU takes on one core without accelerator (docs/results/speed.md)."""
+"""Memory of Python, JAX and a compiled program."""
 GRADIENT_STEP, ACTING_STEP = 70e-6, 0.4e-6
-"""Seconds of a gradient step and of a step in the environment, on trees and chains."""
+"""Seconds of a gradient step and of an environment step where agents learn by episodes, on one core
+without accelerator (docs/results/speed.md)."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """Rough, on one core of the machine that the speeds were measured on."""
+    """Rough needs of a run on one core."""
 
     seconds: float
+    """Time of training."""
     memory: int
-    """Bytes of main memory at its peak."""
+    """Peak of main memory in bytes."""
     disk: int
-    """Bytes of its folder while a checkpoint is replaced."""
+    """Size of its folder in bytes while a checkpoint is replaced."""
 
 
 def estimates(configs: list[Config]) -> list[Estimate]:
-    """Of every run; Atari games are as large as each other."""
+    """Return an estimate for every run, one for all environments of a family that are alike."""
     known: dict[tuple[Any, ...], Estimate] = {}
     found = []
     for config in configs:
-        family = problems.family(config.env)
-        kind = (config.agent, "ALE" if family == "ALE" else config.env, config.budget)
+        family = config.family
+        kind = (config.agent, family.name if family.alike else config.env, config.budget)
         if kind not in known:
             known[kind] = estimate(config)
         found.append(known[kind])
@@ -45,14 +44,14 @@ def estimates(configs: list[Config]) -> list[Estimate]:
 
 
 def estimate(config: Config) -> Estimate:
-    """Time by the speeds above; memory and disk by the arrays that a checkpoint holds."""
+    """Estimate time from measured speeds, memory and disk from the arrays in a checkpoint."""
     leaves = jax.tree.leaves(Run(config, None, []).runner.frozen_shape())
     size = sum(_size(leaf, config.budget) for leaf in leaves)
     return Estimate(_seconds(config), PROCESS_BYTES + size, 2 * size + 1_000_000)
 
 
 def _size(leaf: Any, budget: int) -> int:
-    """Bytes of an array; of NumPy's, which are a replay, those that the run will come to fill."""
+    """Return the bytes of an array; of a NumPy array, which is a replay, the part to be filled."""
     rows = leaf.shape[:1]
     if isinstance(leaf, np.ndarray):
         rows = tuple(min(row, budget) for row in rows)
@@ -60,16 +59,15 @@ def _size(leaf: Any, budget: int) -> int:
 
 
 def _seconds(config: Config) -> float:
-    family = problems.family(config.env)
-    if family in STEPS_PER_SECOND:
-        return config.budget / STEPS_PER_SECOND[family]
-    env = envs.named(config.env)
-    per_episode = config.agent.gradient_steps * GRADIENT_STEP + env.horizon * ACTING_STEP
+    source = config.make()
+    if not isinstance(source, Environment):
+        return config.budget / config.family.steps_per_second
+    per_episode = config.agent.schedule.updates * GRADIENT_STEP + source.horizon * ACTING_STEP
     return config.budget * per_episode
 
 
 def in_bytes(size: int) -> str:
-    """In the unit that reads best."""
+    """Return a size in bytes as text in a readable unit."""
     count = float(size)
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:

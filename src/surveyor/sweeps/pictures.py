@@ -10,15 +10,22 @@ from surveyor.sweeps import statistics
 from surveyor.sweeps.summary import Curve, Curves, Summary
 
 LETTER = 0.085
-"""About how wide a letter of a label is, in inches."""
+"""Approximate width of a letter in a label, in inches."""
 SHOWN = 9
-"""A picture has at most so many labels, the best: there are as many colours."""
+"""Largest number of labels in a picture: there are as many colours."""
 SMOOTHING = 0.03
-"""The share of a learning curve that every point of it is the mean of."""
+"""Share of a learning curve over which each point is averaged."""
 
 
 def curves(found: Curves, labels: list[str], path: Path) -> Path:
-    """Return over training, a panel for each environment: the mean over seeds, with 95%."""
+    """Draw mean returns over training with 95% intervals, one panel for each environment.
+
+    **Arguments:**
+
+    - `found`: the learning curves.
+    - `labels`: the labels to draw.
+    - `path`: the file to write; it is returned.
+    """
     plots.require_matplotlib()
     from matplotlib.figure import Figure
 
@@ -56,10 +63,16 @@ def curves(found: Curves, labels: list[str], path: Path) -> Path:
 
 
 def common(runs: list[Curve], points: int = 200) -> tuple[np.ndarray, np.ndarray]:
-    """The curves of several seeds at the same times, each point a mean of what lies around it.
+    """Return common times and smoothed returns of the curves of one label, as runs × times.
 
-    One that has ended before the others, because its problem was solved, stays where it was. Those
-    that have not ended are left out as long as there are others, or they would cut these short."""
+    A run that ended early, because its problem was solved, keeps its last return. Runs that have
+    not ended are left out if others have, since the curve would otherwise end with them.
+
+    **Arguments:**
+
+    - `runs`: the curves.
+    - `points`: the number of times.
+    """
     ended = [run for run in runs if run.ended]
     runs = ended or runs
     end = (max if ended else min)(float(run.times[-1]) for run in runs)
@@ -76,8 +89,16 @@ def common(runs: list[Curve], points: int = 200) -> tuple[np.ndarray, np.ndarray
 
 
 def profiles(summary: Summary, labels: list[str], path: Path) -> Path | None:
-    """Performance profiles, and interquartile means with 95%; None where the labels have no
-    environment in common."""
+    """Draw performance profiles, and interquartile means with 95% intervals.
+
+    Return None if the labels have no environment in common.
+
+    **Arguments:**
+
+    - `summary`: the scores.
+    - `labels`: the labels to draw.
+    - `path`: the file to write; it is returned.
+    """
     chosen = {label: summary.normalised[label] for label in labels if summary.normalised}
     if not chosen:
         return None
@@ -93,16 +114,17 @@ def profiles(summary: Summary, labels: list[str], path: Path) -> Path | None:
         colour = plots.COLOURS[number % len(plots.COLOURS)]
         left.plot(levels, statistics.profile(scores, levels), color=colour, label=label)
         value, (low, high) = summary.iqm(label)
-        several = scores.shape[1] > 1  # of one seed there is no interval
-        right.barh(label, several * (high - low), left=low, height=0.6, color=colour, alpha=0.4)
-        if several:
+        has_interval = scores.shape[1] > 1  # one seed has no interval
+        width = high - low if has_interval else 0.0
+        right.barh(label, width, left=low, height=0.6, color=colour, alpha=0.4)
+        if has_interval:
             low, high = statistics.profile_interval(scores, levels)
             left.fill_between(levels, low, high, color=colour, alpha=0.15, lw=0)
         right.plot([value, value], [number - 0.3, number + 0.3], color=colour, lw=2)
     left.set_xlabel("normalised score τ")
     left.set_ylabel("share of runs above τ")
     right.invert_yaxis()
-    for number, name in enumerate(right.get_yticklabels()):  # these are the legend
+    for number, name in enumerate(right.get_yticklabels()):  # they serve as the legend
         name.set_color(plots.COLOURS[number % len(plots.COLOURS)])
     right.set_xlabel("interquartile mean, 95%")
     for axes in (left, right):

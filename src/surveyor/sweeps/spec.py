@@ -1,4 +1,4 @@
-"""What a sweep is to run, as a TOML file.
+"""Sweep specifications: TOML files that list runs.
 
     seeds = 3                                  # or a list of seeds
     envs = ["MinAtar/Breakout", "MinAtar/Asterix"]
@@ -9,12 +9,12 @@
 
     [[agents]]
     agent = "dqn"
-    label = "DQN, other rates"                 # what plots call it
-    preset = "minatar"                         # else the one that is meant for the environment
+    label = "DQN, other rates"                 # its name in plots
+    preset = "minatar"                         # else the default for the environment
     set = { hidden = 256 }                     # one value each
     grid = { learning_rate = [1e-4, 5e-4] }    # every combination of these
 
-Whatever stands at the top holds for every agent that does not say otherwise.
+Keys at the top hold for every agent that does not have its own.
 """
 
 import dataclasses
@@ -26,27 +26,31 @@ from typing import Any
 
 from surveyor import agents
 from surveyor.agents.base import Agent
-from surveyor.envs.atari import PROTOCOLS
+from surveyor.envs import families
 from surveyor.errors import SurveyorError, unknown
 from surveyor.runs import api
 from surveyor.runs.config import Config
-from surveyor.training import problems
 
 BUDGETS = ("episodes", "steps", "frames")
+"""Keys of a training budget."""
 COMMON = ("envs", "seeds", *BUDGETS, "protocol", "keep_going")
+"""Keys for the whole specification or for one agent."""
 OWN = ("agent", "label", "preset", "set", "grid")
+"""Keys for one agent."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Planned:
-    """One run of a sweep, and what its agent is called there."""
+    """One run of a sweep."""
 
     config: Config
+    """The run's configuration."""
     label: str
+    """Name of its agent in plots."""
 
 
 def read(path: Path) -> list[Planned]:
-    """The runs that a file asks for, in its order."""
+    """Return the runs of a specification, in its order; raise `SurveyorError` if it is wrong."""
     try:
         content = tomllib.loads(path.read_text("utf-8-sig"))
     except OSError as error:
@@ -57,7 +61,13 @@ def read(path: Path) -> list[Planned]:
 
 
 def plan(content: dict[str, Any], name: str) -> list[Planned]:
-    """The same of what such a file holds."""
+    """Return the runs of a specification that is already parsed.
+
+    **Arguments:**
+
+    - `content`: the content of the TOML file.
+    - `name`: the name of the file in messages.
+    """
     _only(content, (*COMMON, "agents"), name)
     entries = content.get("agents")
     if not isinstance(entries, list) or not entries:
@@ -66,8 +76,15 @@ def plan(content: dict[str, Any], name: str) -> list[Planned]:
         )
     shared = {key: value for key, value in content.items() if key != "agents"}
     found = [run for entry in entries for run in _runs(_merged(shared, entry, name), name)]
-    _all_of_use(content, found, name)
+    _check_used(content, found, name)
+    _check_distinct(found, name)
+    return found
+
+
+def _check_distinct(found: list[Planned], name: str) -> None:
+    """Raise `SurveyorError` if a run is listed twice, or two agents have the same label."""
     seen: dict[str, str] = {}
+    called: dict[tuple[str, str, int], str] = {}
     for run in found:
         if run.config.name in seen:
             raise SurveyorError(
@@ -75,7 +92,6 @@ def plan(content: dict[str, Any], name: str) -> list[Planned]:
                 f"and as '{run.label}'."
             )
         seen[run.config.name] = run.label
-    called: dict[tuple[str, str, int], str] = {}
     for run in found:
         one = (run.label, run.config.env, run.config.seed)
         if called.setdefault(one, run.config.name) != run.config.name:
@@ -83,25 +99,24 @@ def plan(content: dict[str, Any], name: str) -> list[Planned]:
                 f"{name}: two agents on {run.config.env} are called '{run.label}' and differ; "
                 "give one of them a label."
             )
-    return found
 
 
-def _all_of_use(content: dict[str, Any], found: list[Planned], name: str) -> None:
-    """An error where something is said that is for no environment here."""
-    atari = any(problems.family(run.config.env) == "ALE" for run in found)
+def _check_used(content: dict[str, Any], found: list[Planned], name: str) -> None:
+    """Raise `SurveyorError` if a key has no effect on any environment of the specification."""
+    kinds = [run.config.family for run in found]
     uses = {
-        "episodes": (any(run.config.steps is None for run in found), "is learnt by episodes"),
-        "steps": (any(run.config.steps is not None for run in found), "is learnt by steps"),
-        "frames": (atari, "is an Atari game, which frames are for"),
-        "protocol": (atari, "is an Atari game, which a protocol is for"),
+        "episodes": (any(kind.by_episodes for kind in kinds), "is learnt by episodes"),
+        "steps": (any(not kind.by_episodes for kind in kinds), "is learnt by steps"),
+        "frames": (any(kind.unit == "frames" for kind in kinds), "is counted in frames"),
+        "protocol": (any(kind.protocols for kind in kinds), "has protocols"),
     }
     for key, (used, what) in uses.items():
         if not used and any(key in entry for entry in (content, *content["agents"])):
-            raise SurveyorError(f"{name}: no environment of it {what}.")
+            raise SurveyorError(f"{name}: {key} is given, but no environment {what}.")
 
 
 def _merged(shared: dict[str, Any], entry: Any, name: str) -> dict[str, Any]:
-    """What holds for one agent: its steps or frames are in place of either at the top."""
+    """Return the keys of one agent; its steps or frames replace either at the top."""
     own = _checked(entry, name)
     if "steps" in own or "frames" in own:
         shared = {key: value for key, value in shared.items() if key not in ("steps", "frames")}
@@ -115,7 +130,7 @@ def _checked(entry: Any, name: str) -> dict[str, Any]:
     for key in ("agent", "label", "preset"):
         if key in entry and (not isinstance(entry[key], str) or not entry[key].strip()):
             raise SurveyorError(f"{name}: {key} takes a text, not {entry[key]!r}.")
-    agents.named(entry["agent"])
+    agents.find(entry["agent"])
     return entry
 
 
@@ -134,7 +149,7 @@ def _runs(entry: dict[str, Any], name: str) -> Iterator[Planned]:
     if not isinstance(entry.get("keep_going", False), bool):
         raise SurveyorError(f"{name}: keep_going takes true or false.")
     for point in _grid(entry, name):
-        # What is not called anything else is called by what sets it apart.
+        # An agent without a label is called by the settings that distinguish it.
         apart = point if "label" in entry else {**_table(entry, "set", name), **point}
         if "preset" in entry and "label" not in entry:
             apart = {"preset": entry["preset"], **apart}
@@ -144,36 +159,38 @@ def _runs(entry: dict[str, Any], name: str) -> Iterator[Planned]:
             try:
                 agent = _agent(entry, env, point, name)
                 configs = [_config(entry, agent, env, seed, name) for seed in seeds]
-            except SurveyorError as error:  # of what is wrong anywhere, the file is to be named
-                said = str(error)
-                raise SurveyorError(said if said.startswith(name) else f"{name}: {said}") from None
+            except SurveyorError as error:  # name the file in every message
+                text = str(error)
+                raise SurveyorError(text if text.startswith(name) else f"{name}: {text}") from None
             yield from (Planned(config, label) for config in configs)
 
 
 def _config(entry: dict[str, Any], agent: Agent, env: str, seed: int, name: str) -> Config:
-    family = problems.family(env)
-    by_steps, atari = family in problems.STEPS, family == "ALE"
+    family = families.find(env)
+    counts_frames = family.unit == "frames"
     episodes, steps, frames = (_whole(entry, key, name) for key in BUDGETS)
-    if atari and frames is not None and steps is not None:
-        raise SurveyorError(f"{name}: {env} has both steps and frames; a step is four frames.")
-    protocol = entry.get("protocol") if atari else None
-    if protocol is not None and (not isinstance(protocol, str) or protocol not in PROTOCOLS):
-        raise unknown("protocol", str(protocol), PROTOCOLS)
+    if counts_frames and frames is not None and steps is not None:
+        raise SurveyorError(
+            f"{name}: {env} has both steps and frames; a step is {family.frames_per_step} frames."
+        )
+    protocol = entry.get("protocol") if family.protocols else None
+    if protocol is not None and not isinstance(protocol, str):
+        raise SurveyorError(f"{name}: protocol takes a text, not {protocol!r}.")
     return api.configure(
         agent,
         env,
         seed=seed,
-        # A budget of the other kind is for other environments of the same sweep.
-        episodes=None if by_steps else episodes,
-        steps=steps if by_steps else None,
-        frames=frames if atari else None,
+        # A budget of another kind is for other environments of the same sweep.
+        episodes=episodes if family.by_episodes else None,
+        steps=None if family.by_episodes else steps,
+        frames=frames if counts_frames else None,
         stop_when_solved=not entry.get("keep_going", False),
         protocol=protocol,
     )
 
 
 def _whole(entry: dict[str, Any], key: str, name: str) -> int | None:
-    """A budget: a whole number, also where it is written as 1e6."""
+    """Return a budget, a whole number that may be written as 1e6, or None if it is not given."""
     value = entry.get(key)
     if value is None:
         return None
@@ -185,7 +202,7 @@ def _whole(entry: dict[str, Any], key: str, name: str) -> int | None:
 
 
 def _agent(entry: dict[str, Any], env: str, point: dict[str, Any], name: str) -> Agent:
-    base = agents.preset(entry["agent"], problems.preset_for(env), entry.get("preset"))
+    base = agents.preset(entry["agent"], families.find(env).preset(env), entry.get("preset"))
     fields = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
     changes = {**_table(entry, "set", name), **point}
     if both := set(_table(entry, "set", name)) & set(point):

@@ -1,9 +1,11 @@
-"""Statistics of few runs on several tasks, after Agarwal et al. (2021), the package rliable.
+"""Statistics of few runs on some tasks, after Agarwal et al. (2021), the package rliable.
 
-Scores are arrays of tasks × runs. Tested against rliable's own numbers.
+Scores are arrays of tasks × runs. Tests compare them with rliable's own numbers.
 """
 
-from collections.abc import Callable
+import math
+import statistics
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from jaxtyping import Float
@@ -13,34 +15,47 @@ Scores = Float[np.ndarray, "tasks runs"]
 Interval = tuple[float, float]
 
 RESAMPLES = 2000
+"""Draws of a bootstrap."""
+
+
+def median_solved(times: Iterable[float | None]) -> float | None:
+    """Return the median time to solve a problem, or None if it falls among unsolved runs.
+
+    **Arguments:**
+
+    - `times`: the episode at which each run was solved; None counts as later than any other.
+    """
+    ranked = [math.inf if time is None else float(time) for time in times]
+    median = statistics.median(ranked) if ranked else math.inf
+    return None if math.isinf(median) else median
 
 
 def iqm(scores: Float[np.ndarray, "..."]) -> float:
-    """The interquartile mean: of all runs together, without the best and the worst quarter."""
+    """Return the interquartile mean: the mean of all runs but the best and the worst quarter."""
     return float(stats.trim_mean(scores.ravel(), 0.25))
 
 
 def mean(scores: Float[np.ndarray, "..."]) -> float:
-    """The mean of all runs together."""
+    """Return the mean of all runs."""
     return float(np.mean(scores))
 
 
 def interval(scores: Scores, statistic: Callable[[np.ndarray], float], seed: int = 0) -> Interval:
-    """95% by the stratified bootstrap: runs are drawn with replacement within every task."""
+    """Return a 95% interval by the stratified bootstrap, which resamples runs within each task."""
     draws = [statistic(again) for again in _resamples(scores, seed)]
     low, high = np.quantile(draws, (0.025, 0.975))
     return float(low), float(high)
 
 
 def profile(scores: Scores, levels: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """The performance profile: the share of runs that score above each level."""
+    """Return the performance profile: the share of runs that score above each level."""
     return np.mean(scores[..., None] > levels, axis=(0, 1))
 
 
 def profile_interval(
     scores: Scores, levels: Float[np.ndarray, " n"], seed: int = 0
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """95% of it, at every level by itself."""
+    """Return a 95% interval of the performance profile at each level."""
     draws = [profile(again, levels) for again in _resamples(scores, seed)]
     low, high = np.quantile(draws, (0.025, 0.975), axis=0)
     return low, high
@@ -49,7 +64,7 @@ def profile_interval(
 def curve_interval(
     curves: Float[np.ndarray, "runs points"], seed: int = 0
 ) -> tuple[Float[np.ndarray, " points"], Float[np.ndarray, " points"]]:
-    """95% of the mean of several learning curves, at every point by itself."""
+    """Return a 95% interval of the mean of learning curves at each point."""
     rng = np.random.default_rng(seed)
     chosen = rng.integers(0, len(curves), (RESAMPLES, len(curves)))
     low, high = np.quantile(np.nanmean(curves[chosen], axis=1), (0.025, 0.975), axis=0)

@@ -1,4 +1,4 @@
-"""How the runs of a folder stand: done, running, stopped, waiting or failed, and why."""
+"""Status of the runs in a folder: done, running, stopped, waiting or failed, and why."""
 
 import dataclasses
 import hashlib
@@ -17,46 +17,57 @@ from surveyor.sweeps.spec import Planned
 
 STATES = ("done", "running", "stopped", "waiting", "failed")
 FILES = ("config.json", "metrics.jsonl", "result.json", "failure.json", "checkpoint", "beliefs")
-"""By any of these a run folder is known, whatever it lacks."""
+"""Files of which any one makes a folder a run folder."""
 PLAN = "sweep-{}.json"
-"""What a sweep is to run, one file for each specification."""
+"""File that lists the runs of a sweep, one for each specification."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Standing:
-    """One run."""
+class RunStatus:
+    """Status of one run."""
 
     name: str
+    """Name of its folder."""
     label: str
+    """Name of its agent in plots; ? if it cannot be read."""
     state: str
+    """One of `STATES`."""
     done: int = 0
+    """Episodes or steps so far."""
     budget: int = 0
+    """Episodes or steps to train for."""
     result: Record | None = None
+    """Its result, if it has ended."""
     latest: float | None = None
-    """The newest return in its metrics."""
+    """Newest return in its metrics."""
     reason: str | None = None
+    """Why it failed, or why its configuration cannot be read."""
     config: Config | None = None
+    """Its configuration, if it can be read."""
 
 
-def note(where: Storage, planned: list[Planned]) -> None:
-    """Write down what a sweep is to run: it is how `survey` knows of runs that have not begun."""
+def write_plan(where: Storage, planned: list[Planned]) -> None:
+    """Write the list of a sweep's runs, by which `read_all` knows runs that have not started."""
     content = json.dumps({"runs": {run.config.name: run.label for run in planned}}, indent=1)
     digest = hashlib.sha256(content.encode()).hexdigest()[:8]
     where.write(PLAN.format(digest), content + "\n")
 
 
-def survey(where: Storage) -> list[Standing]:
-    """Every run that is there, or was to be."""
+def read_all(where: Storage) -> list[RunStatus]:
+    """Return the status of every run that is in a folder or planned there.
+
+    Raise `SurveyorError` if there is none.
+    """
     with where.mirrored() as folder:
-        labels = _plan(folder)
-        begun = sorted({path.parent.name for file in FILES for path in folder.glob(f"*/{file}")})
-        names = [*labels, *(name for name in begun if name not in labels)]
+        labels = _read_plans(folder)
+        started = sorted({path.parent.name for file in FILES for path in folder.glob(f"*/{file}")})
+        names = [*labels, *(name for name in started if name not in labels)]
         if not names:
             raise SurveyorError(f"There are no runs in '{where}'.")
-        return [stand(folder, name, labels.get(name), where) for name in names]
+        return [read(folder, name, labels.get(name), where) for name in names]
 
 
-def _plan(folder: Path) -> dict[str, str]:
+def _read_plans(folder: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for path in sorted(folder.glob(PLAN.format("*"))):
         try:
@@ -67,32 +78,29 @@ def _plan(folder: Path) -> dict[str, str]:
     return {name: label for name, label in found.items() if Path(name).name == name}
 
 
-def stand(folder: Path, name: str, label: str | None, where: Storage) -> Standing:
-    """How one of them stands; one that cannot be read does not hide the others."""
+def read(folder: Path, name: str, label: str | None, where: Storage) -> RunStatus:
+    """Return the status of one run; failed if it cannot be read.
+
+    **Arguments:**
+
+    - `folder`: the folder of runs, or its local mirror.
+    - `name`: the name of the run's folder.
+    - `label`: the name of its agent in plots; the agent's own if None.
+    - `where`: the storage of the folder.
+    """
     try:
-        return _stand(folder, name, label, where)
+        return _read(folder, name, label, where)
     except OSError as error:
-        return Standing(name, label or "?", "failed", reason=f"It cannot be read: {error}.")
+        return RunStatus(name, label or "?", "failed", reason=f"It cannot be read: {error}.")
 
 
-def _stand(folder: Path, name: str, label: str | None, where: Storage) -> Standing:
+def _read(folder: Path, name: str, label: str | None, where: Storage) -> RunStatus:
     run = RunFolder(folder / name)
-    reason = run.failure()
     try:
         config = run.config()
     except SurveyorError as error:
-        known = label or "?"
-        if not (folder / name / "config.json").exists():
-            if reason is None and where.is_held(name):  # its first files are on their way
-                return Standing(name, known, "running")
-            begun = any((folder / name / file).exists() for file in FILES)
-            lacks = reason or ("It has no config.json." if begun else None)
-            return Standing(name, known, "failed" if lacks else "waiting", reason=lacks)
-        if (result := run.result()) is not None:  # of another version, perhaps
-            return Standing(name, known, "done", result=result, reason=str(error))
-        return Standing(name, known, "failed", reason=str(error))
-    label = label or agents.name_of(config.agent)
-    result = run.result()
+        return _unreadable(folder, name, label or "?", where, str(error))
+    result, reason = run.result(), run.failure()
     try:
         metrics = run.metrics()
     except OSError:
@@ -108,16 +116,33 @@ def _stand(folder: Path, name: str, label: str | None, where: Storage) -> Standi
         state = "running"
     else:
         state = "failed" if reason else "stopped"
-    return Standing(name, label, state, done, config.budget, result, latest, reason, config)
+    label = label or agents.name_of(config.agent)
+    return RunStatus(name, label, state, done, config.budget, result, latest, reason, config)
+
+
+def _unreadable(folder: Path, name: str, label: str, where: Storage, error: str) -> RunStatus:
+    """Return the status of a run whose configuration is missing, damaged or of another version."""
+    run = RunFolder(folder / name)
+    failure = run.failure()
+    if (folder / name / "config.json").exists():
+        if (result := run.result()) is None:
+            return RunStatus(name, label, "failed", reason=error)
+        latest = number(result.get("return"))
+        return RunStatus(name, label, "done", result=result, latest=latest, reason=error)
+    if failure is None and where.is_held(name):  # its first files are being written
+        return RunStatus(name, label, "running")
+    started = any((folder / name / file).exists() for file in FILES)
+    reason = failure or ("It has no config.json." if started else None)
+    return RunStatus(name, label, "failed" if reason else "waiting", reason=reason)
 
 
 def _return(record: Record) -> float | None:
-    """The return in a record, of a run by steps or by episodes."""
+    """Return the return in a record of a run by steps or by episodes."""
     return number(record.get("test_return" if "returns" in record else "return"))
 
 
 def number(value: Any) -> float | None:
-    """A number, where it is one: a damaged file may hold anything."""
+    """Return a finite number, or None: a damaged file may hold anything."""
     try:
         found = float(value) if isinstance(value, int | float) else math.nan
     except OverflowError:
@@ -125,18 +150,28 @@ def number(value: Any) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def lines(standings: list[Standing]) -> list[str]:
-    """As a table, the unfinished first, with how many there are of each state below."""
+def lines(statuses: list[RunStatus]) -> list[str]:
+    """Return a table of the runs, unfinished ones first, and the number of runs in each state."""
     order = ("failed", "running", "stopped", "waiting", "done")
-    width = max(len(standing.name) for standing in standings)
+    width = max(len(each.name) for each in statuses)
     found = []
-    for standing in sorted(standings, key=lambda s: order.index(s.state)):
-        share = f"{standing.done / standing.budget:.0%}" if standing.budget else ""
-        now = "" if standing.latest is None else f"return {standing.latest:.4g}"
-        told = standing.reason if standing.state == "failed" or not now else now
-        line = f"{standing.name:{width}}  {standing.state:8} {share:>5}  {told or ''}"
+    for each in sorted(statuses, key=lambda each: order.index(each.state)):
+        share = f"{each.done / each.budget:.0%}" if each.budget else ""
+        line = f"{each.name:{width}}  {each.state:8} {share:>5}  {_remark(each)}"
         found.append(line.rstrip())
-    counts = Counter(standing.state for standing in standings)
+    counts = Counter(each.state for each in statuses)
     total = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
-    runs = "1 run" if len(standings) == 1 else f"{len(standings)} runs"
+    runs = "1 run" if len(statuses) == 1 else f"{len(statuses)} runs"
     return [*found, f"{runs}: {total}."]
+
+
+def _remark(each: RunStatus) -> str:
+    """Return why a run failed, else its newest return; both for one that cannot be loaded."""
+    if each.state == "failed":
+        return each.reason or ""
+    parts = [] if each.latest is None else [f"return {each.latest:.4g}"]
+    if each.config is None and each.result and (solved := number(each.result.get("solved_at"))):
+        parts.append(f"solved at {solved:g}")
+    if each.reason and (each.config is None or not parts):
+        parts.append(each.reason)
+    return "; ".join(parts)

@@ -1,4 +1,4 @@
-"""What the runs of a folder came to: learning curves, scores, and statistics over tasks."""
+"""Results of the runs in a folder: learning curves, scores, and statistics over tasks."""
 
 import dataclasses
 from pathlib import Path
@@ -7,101 +7,108 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from surveyor import envs as known_envs
-from surveyor.envs.atari import reference
+from surveyor.envs import families
 from surveyor.errors import SurveyorError
-from surveyor.paper.studies import table
 from surveyor.runs.folder import Record, RunFolder
 from surveyor.runs.storage import Storage
 from surveyor.sweeps import statistics
 from surveyor.sweeps.statistics import Interval
-from surveyor.sweeps.status import Standing, number
-from surveyor.training import problems
+from surveyor.sweeps.status import RunStatus, number
+from surveyor.sweeps.text import table
 
 LATE = 0.9
-"""A score is the mean return after this share of the budget."""
+"""Share of the budget after which returns count for the score."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """One run: when, and what it earned."""
+    """Learning curve of one run."""
 
     times: Float[np.ndarray, " n"]
+    """Episodes or steps so far."""
     returns: Float[np.ndarray, " n"]
+    """Mean return at each time."""
     budget: int
+    """Episodes or steps of the whole run."""
     ended: bool = True
+    """True if the run has ended."""
 
     @property
     def score(self) -> float:
-        """The mean return of the last tenth of the budget; of all of it where none is there."""
+        """Mean return in the last tenth of the budget; the last return if there is none."""
         late = self.returns[self.times > LATE * self.budget]
         return float(np.mean(late if len(late) else self.returns[-1:]))
 
 
 Curves = dict[tuple[str, str], list[Curve]]
-"""By label and environment, over seeds."""
+"""Curves of all seeds, by label and environment."""
 
 
-def curves(where: Storage, standings: list[Standing]) -> Curves:
-    """Those of every run that has something to show."""
+def curves(where: Storage, statuses: list[RunStatus]) -> Curves:
+    """Return the learning curves of all runs; raise `SurveyorError` if there are none yet."""
     with where.mirrored() as folder:
-        points = {each.name: points_of(folder / each.name) for each in standings}
-    if not (found := grouped(told_apart(standings)[0], points)):
+        points = {each.name: points_of(folder / each.name) for each in statuses}
+    if not (found := grouped(distinguish(statuses)[0], points)):
         raise SurveyorError("None of the runs has a return to show yet.")
     return found
 
 
 def points_of(path: Path) -> list[tuple[float, float]]:
-    """A run's curve: when, and what it earned."""
+    """Return a run's learning curve as pairs of time and mean return."""
     points = [point(record) for record in RunFolder(path).metrics()]
     return [found for found in points if found is not None]
 
 
-def told_apart(standings: list[Standing]) -> tuple[list[Standing], list[str]]:
-    """What sets each run apart from the others of its agent on its environment; and the runs, where
-    different ones have the same label with labels that say it too."""
+def distinguish(statuses: list[RunStatus]) -> tuple[list[RunStatus], list[str]]:
+    """Return the runs with labels that differ where settings differ, and those settings as text.
+
+    The settings of a run are those in which runs of its agent on its environment differ. They are
+    added to a label that different runs share.
+    """
     kinds: dict[Any, list[int]] = {}
     settings: list[dict[str, Any]] = []
-    for i, config in enumerate(each.config for each in standings):
+    for i, config in enumerate(each.config for each in statuses):
         settings.append({})
         if config is not None:
             kinds.setdefault((type(config.agent), config.env), []).append(i)
-            settings[i] = {**dataclasses.asdict(config.agent), "budget": config.budget}
-            settings[i] |= {
-                "protocol": config.protocol, "stop_when_solved": config.stop_when_solved
-            }  # fmt: skip
-    said = [""] * len(standings)
-    for every in kinds.values():
-        first = settings[every[0]]
-        apart = [name for name in first if any(settings[i][name] != first[name] for i in every)]
-        for i in every:
-            said[i] = ", ".join(f"{name} = {settings[i][name]}" for name in apart)
+            settings[i] = {
+                **dataclasses.asdict(config.agent),
+                "budget": config.budget,
+                "protocol": config.protocol,
+                "stop_when_solved": config.stop_when_solved,
+            }
+    texts = [""] * len(statuses)
+    for runs in kinds.values():
+        first = settings[runs[0]]
+        differing = [name for name in first if any(settings[i][name] != first[name] for i in runs)]
+        for i in runs:
+            texts[i] = ", ".join(f"{name} = {settings[i][name]}" for name in differing)
     meanings: dict[tuple[str, str | None], set[str]] = {}
-    where = [(each.label, each.config.env if each.config else None) for each in standings]
-    for place, what in zip(where, said, strict=True):
-        meanings.setdefault(place, set()).add(what)
-    told = [
-        dataclasses.replace(each, label=f"{each.label}, {what}")
-        if what and len(meanings[place]) > 1
+    places = [(each.label, each.config.env if each.config else None) for each in statuses]
+    for place, text in zip(places, texts, strict=True):
+        meanings.setdefault(place, set()).add(text)
+    labelled = [
+        dataclasses.replace(each, label=f"{each.label}, {text}")
+        if text and len(meanings[place]) > 1
         else each
-        for each, what, place in zip(standings, said, where, strict=True)
+        for each, text, place in zip(statuses, texts, places, strict=True)
     ]
-    return told, said
+    return labelled, texts
 
 
-def grouped(standings: list[Standing], points: dict[str, list[tuple[float, float]]]) -> Curves:
-    """Curves by label and environment, from the points of each run."""
+def grouped(statuses: list[RunStatus], points: dict[str, list[tuple[float, float]]]) -> Curves:
+    """Return curves by label and environment, from the points of each run by its name."""
     found: Curves = {}
-    for standing in standings:
-        config, known = standing.config, np.array(points[standing.name], float).reshape(-1, 2)
+    for each in statuses:
+        config, known = each.config, np.array(points[each.name], float).reshape(-1, 2)
         if config is not None and len(known):
-            curve = Curve(known[:, 0], known[:, 1], config.budget, standing.state == "done")
-            found.setdefault((standing.label, config.env), []).append(curve)
+            curve = Curve(known[:, 0], known[:, 1], config.budget, each.state == "done")
+            found.setdefault((each.label, config.env), []).append(curve)
     return found
 
 
 def point(record: Record) -> tuple[float, float] | None:
-    """When, and the mean return; None where a record has none."""
+    """Return time and mean return of a record, or None if it has none."""
     when, earned = number(record.get("step")), number(record.get("return"))
     if isinstance(record.get("returns"), list):
         known = [value for value in map(number, record["returns"]) if value is not None]
@@ -114,25 +121,29 @@ class Summary:
     """Scores of each label on each environment, and over all of them."""
 
     envs: list[str]
+    """Environments on which any label has a score."""
     scores: dict[str, dict[str, list[float]]]
-    """By label and environment, over seeds."""
+    """Scores of all seeds, by label and environment."""
     common: list[str]
-    """The environments on which every label has a score;"""
+    """Environments on which every label has a score."""
     normalised: dict[str, np.ndarray]
-    """on those the normalised scores, environments × seeds; of a label that has more seeds on some
-    of them, as many as on all."""
+    """Normalised scores on the common environments by label, as environments × seeds; seeds that
+    only some environments have are left out."""
     scale: str
-    """What 0 and 1 of the normalised scores are."""
+    """Meaning of 0 and 1 in the normalised scores."""
 
     def iqm(self, label: str) -> tuple[float, Interval]:
-        """The interquartile mean of the normalised scores, and its 95% interval."""
+        """Return the interquartile mean of the normalised scores and its 95% interval."""
         scores = self.normalised[label]
         return statistics.iqm(scores), statistics.interval(scores, statistics.iqm)
 
 
 def summarise(found: Curves) -> Summary:
-    """Normalise by human scores on Atari and by the best return there is on trees and chains; else
-    from the uniform agent to DQN where both are there, else from the worst run to the best."""
+    """Return the scores of all runs that have ended; raise `SurveyorError` if none has.
+
+    Normalise by the families' reference scores if all environments have them on one scale; else
+    from the uniform agent to DQN if both were trained, else from the worst run to the best.
+    """
     envs = list(dict.fromkeys(env for _, env in found))
     labels = list(dict.fromkeys(label for label, _ in found))
     scores = {
@@ -147,55 +158,57 @@ def summarise(found: Curves) -> Summary:
     scores = {label: by_env for label, by_env in scores.items() if by_env}
     if not scores:
         raise SurveyorError("None of the runs has ended, so there is nothing to score.")
-    ends, scale = _ends(scores, envs)
+    references, scale = _references(scores, envs)
     common = [env for env in envs if all(env in by_env for by_env in scores.values())]
     normalised = {}
     for label, by_env in scores.items() if common else ():
         seeds = min(len(by_env[env]) for env in common)
-        rows = [[(s - ends[env][0]) / ends[env][1] for s in by_env[env][:seeds]] for env in common]
-        normalised[label] = np.array(rows)
+        rows = [np.array(by_env[env][:seeds]) for env in common]
+        zeros, ones = np.array([references[env] for env in common]).T[..., None]
+        normalised[label] = (np.stack(rows) - zeros) / (ones - zeros)
     return Summary(envs, scores, common, normalised, scale)
 
 
-def leading(summary: Summary, count: int) -> list[str]:
-    """The labels with the best scores, by their mean place among those on the same environment."""
+def best(summary: Summary, count: int) -> list[str]:
+    """Return the `count` labels with the best mean rank over environments, in the given order."""
     places: dict[str, list[float]] = {label: [] for label in summary.scores}
     for env in summary.envs:
         known = {label: by[env] for label, by in summary.scores.items() if env in by}
         order = sorted(known, key=lambda label: -np.mean(known[label]))
         for place, label in enumerate(order):
             places[label].append(place / len(order))
-    best = sorted(places, key=lambda label: np.mean(places[label]))[:count]
-    return [label for label in places if label in best]
+    chosen = sorted(places, key=lambda label: np.mean(places[label]))[:count]
+    return [label for label in places if label in chosen]
 
 
-def _ends(
+def _references(
     scores: dict[str, dict[str, list[float]]], envs: list[str]
 ) -> tuple[dict[str, tuple[float, float]], str]:
-    """For each environment what counts as 0, and how far from it 1 is."""
-    known = {env: reference(problems.game(env)) for env in envs if problems.family(env) == "ALE"}
-    human = {env: (pair[0], pair[1] - pair[0]) for env, pair in known.items() if pair is not None}
-    if len(human) == len(envs):
-        return human, "0 is the random policy and 1 a human, as in the paper"
-    if all(problems.family(env) in known_envs.FAMILIES for env in envs):
-        best = {env: (0.0, known_envs.named(env).optimal_return) for env in envs}
-        return best, "1 is the best return that there is"
-    pair = all(env in scores.get(label, {}) for env in envs for label in ("uniform", "dqn"))
-    ends = {}
+    """Return the scores that count as 0 and 1 on each environment, and what they are."""
+    kinds = {env: families.find(env) for env in envs}
+    known = {env: pair for env, kind in kinds.items() if (pair := kind.reference(env)) is not None}
+    scales = {kind.scale for kind in kinds.values()}
+    if len(known) == len(envs) and len(scales) == 1:
+        return known, scales.pop()
+    uniform, dqn = scores.get("uniform", {}), scores.get("dqn", {})
+    if all(env in uniform and env in dqn for env in envs):
+        means = {env: (float(np.mean(uniform[env])), float(np.mean(dqn[env]))) for env in envs}
+        found = {env: _apart(low, high) for env, (low, high) in means.items()}
+        return found, "0 is the uniform policy and 1 the mean of DQN"
+    found = {}
     for env in envs:
-        values = np.concatenate([by_env[env] for by_env in scores.values() if env in by_env])
-        low, high = float(values.min()), float(values.max())
-        if pair:
-            low = float(np.mean(scores["uniform"][env]))
-            high = float(np.mean(scores["dqn"][env]))
-        ends[env] = (low, high - low) if abs(high - low) > 1e-12 else (low - 1.0, 1.0)  # all are 1
-    if pair:
-        return ends, "0 is the uniform policy and 1 the mean of DQN"
-    return ends, "0 is the worst run and 1 the best, for each environment by itself"
+        values = [value for by_env in scores.values() for value in by_env.get(env, [])]
+        found[env] = _apart(min(values), max(values))
+    return found, "0 is the worst run and 1 the best, for each environment by itself"
+
+
+def _apart(low: float, high: float) -> tuple[float, float]:
+    """Return two scores that differ: where all runs are equal, all score 1."""
+    return (low, high) if abs(high - low) > 1e-12 else (low - 1.0, low)
 
 
 def lines(summary: Summary) -> list[str]:
-    """As a Markdown table, with 95% intervals over seeds."""
+    """Return the scores as a Markdown table, with 95% intervals over seeds."""
     rows = []
     for label, by_env in summary.scores.items():
         row = [label]
@@ -203,17 +216,17 @@ def lines(summary: Summary) -> list[str]:
             row.append(_cell(np.array(by_env[env])) if env in by_env else "")
         if label in summary.normalised:
             value, (low, high) = summary.iqm(label)
-            several = summary.normalised[label].shape[1] > 1
-            row.append(f"{value:.2f}" + (f" ({low:.2f} to {high:.2f})" if several else ""))
+            seeds = summary.normalised[label].shape[1]
+            row.append(f"{value:.2f}" + (f" ({low:.2f} to {high:.2f})" if seeds > 1 else ""))
         else:
             row.append("")
         rows.append(row)
     over = "" if len(summary.common) == len(summary.envs) else ", ".join(summary.common)
     if not summary.common:
-        over = "none, for there is no environment that all of them have been trained on"
+        over = "none, since no environment was used for all of them"
     return [
-        "Mean return over the last tenth of each run that has ended; in brackets 95% by the "
-        f"bootstrap over seeds. Normalised: {summary.scale}."
+        "Mean return over the last tenth of each run that has ended; in brackets 95% intervals by "
+        f"the bootstrap over seeds. Normalised: {summary.scale}."
         + (f" Interquartile means over: {over}." if over else ""),
         "",
         *table(["", *summary.envs, "interquartile mean, normalised"], rows),

@@ -1,0 +1,109 @@
+"""Environments by their Gymnasium id, such as CartPole-v1 or my_package:MyEnv-v0."""
+
+import difflib
+import functools
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from surveyor.envs.family import Family
+from surveyor.errors import SurveyorError
+
+if TYPE_CHECKING:
+    from surveyor.envs.host import HostMaker
+
+
+def _canonical(name: str) -> str:
+    _spec(name)
+    return name
+
+
+def _make(name: str, protocol: str | None = None) -> "HostMaker":
+    from surveyor.envs.host import GymnasiumEnvs, HostMaker
+
+    spec = _spec(name)
+    return HostMaker.alike(lambda count: GymnasiumEnvs(name, lambda: _made(spec), count))
+
+
+def _made(spec: Any) -> Any:
+    """Make an environment, with pictures for films if it can draw them."""
+    import gymnasium
+    from gymnasium.envs.registration import load_env_creator
+
+    creator = spec.entry_point if callable(spec.entry_point) else load_env_creator(spec.entry_point)
+    if "rgb_array" not in getattr(creator, "metadata", {}).get("render_modes", ()):
+        return gymnasium.make(spec)
+    return gymnasium.make(spec, render_mode="rgb_array")
+
+
+@functools.cache
+def _preset(name: str) -> str:
+    import gymnasium
+
+    return preset_of(lambda: gymnasium.make(_spec(name)))
+
+
+def preset_of(env: Any) -> str:
+    """Return the kind of problem that an environment is: numbered if its observations are the
+    numbers of states, else classic.
+
+    **Arguments:**
+
+    - `env`: an environment, a vector environment, or a function that makes one.
+    """
+    from gymnasium.spaces import Discrete
+
+    try:
+        if isinstance(env, type) or not hasattr(env, "step"):
+            env = env()
+            env.close()
+        space = getattr(env, "single_observation_space", getattr(env, "observation_space", None))
+    except Exception:  # raised again, with a message, when the run begins
+        return "classic"
+    return "numbered" if isinstance(space, Discrete) else "classic"
+
+
+def _spec(name: str) -> Any:
+    """Return Gymnasium's entry of an id; `package:Name-v0` imports the package first."""
+    import gymnasium
+
+    try:
+        package, _, rest = name.rpartition(":")
+        if package:
+            importlib.import_module(package)
+        return gymnasium.spec(rest)
+    except ModuleNotFoundError as error:
+        raise SurveyorError(
+            f"'{name}' needs the package '{error.name}', which is missing."
+        ) from None
+    except (ImportError, TypeError, ValueError) as error:
+        raise SurveyorError(f"'{name}' names no package that can be loaded: {error}.") from None
+    except gymnasium.error.Error:
+        raise _unknown(name) from None
+
+
+def _unknown(name: str) -> SurveyorError:
+    """Return the error for a name that no family has, with the nearest name of any family."""
+    from surveyor.envs.families import FAMILIES
+
+    known = {each.lower(): each for family in FAMILIES for each in family.candidates(name)}
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
+    hint = f"did you mean '{known[near[0]]}'?" if near else "`surveyor list envs` lists them."
+    return SurveyorError(f"There is no environment '{name}'; {hint}")
+
+
+def _candidates(name: str) -> list[str]:
+    import gymnasium
+
+    return sorted(gymnasium.registry)
+
+
+FAMILY = Family(
+    name="Gymnasium",
+    usage="<Gymnasium id>",
+    summary="Any registered id, such as CartPole-v1 or my_package:MyEnv-v0.",
+    matches=lambda name: True,
+    canonical=_canonical,
+    make=_make,
+    preset=_preset,
+    candidates=_candidates,
+)

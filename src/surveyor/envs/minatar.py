@@ -1,0 +1,52 @@
+"""The five MinAtar games, through gymnax."""
+
+import functools
+from typing import TYPE_CHECKING
+
+from surveyor.envs.family import Family
+from surveyor.errors import missing, unknown
+
+if TYPE_CHECKING:
+    from surveyor.envs.functional import Functional
+
+PREFIX = "MinAtar/"
+GAMES = ("Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders")
+
+
+def _canonical(name: str) -> str:
+    names = [PREFIX + game for game in GAMES]
+    if name not in names:
+        raise unknown("environment", name, names)
+    return name
+
+
+@functools.cache  # runs with the same object share a compiled program
+def _make(name: str, protocol: str | None = None) -> "Functional":
+    name = _canonical(name)
+    try:
+        import gymnax
+    except ImportError:
+        raise missing("gymnax", "minatar", name) from None
+    from surveyor.envs.functional import Functional
+    from surveyor.types import EnvSpec
+
+    env, params = gymnax.make(f"{name.removeprefix(PREFIX)}-MinAtar")
+    wrapped = Functional.wrap(env, params, name)
+    # Every channel is 0 or 1: one byte each in the replay.
+    spec = EnvSpec(0, wrapped.spec.num_actions, 0, wrapped.spec.shape, "bool")
+    return Functional(env, params, name, spec)
+
+
+FAMILY = Family(
+    name="MinAtar",
+    usage="MinAtar/<Game>",
+    summary=", ".join(GAMES),
+    matches=lambda name: name.startswith(PREFIX),
+    canonical=_canonical,
+    make=_make,
+    default_budget=lambda name: 1_000_000,
+    preset=lambda name: "minatar",
+    steps_per_second=2_300.0,
+    shows="episode",
+    candidates=lambda name: [PREFIX + game for game in GAMES],
+)

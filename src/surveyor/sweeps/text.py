@@ -1,0 +1,40 @@
+"""Results as text: Markdown tables and files."""
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from surveyor.errors import SurveyorError
+
+
+def table(header: list[str], rows: Iterable[list[Any]]) -> list[str]:
+    """Return the lines of a Markdown table."""
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+
+
+def write(out: Path, name: str, data: Any, lines: list[str], picture: Path | None = None) -> None:
+    """Write a result as JSON and Markdown, print its text, and say where the files are.
+
+    **Arguments:**
+
+    - `out`: the folder, made if it does not exist.
+    - `name`: the files' name without suffix.
+    - `data`: the result as plain data.
+    - `lines`: the result as text.
+    - `picture`: a picture of it that was already written, to be mentioned too.
+    """
+    text = "\n".join(lines) + "\n"
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n", "utf-8")
+        (out / f"{name}.md").write_text(text, "utf-8")
+    except OSError as error:
+        raise SurveyorError(
+            f"The output folder '{out}' cannot be written: {error.strerror}."
+        ) from None
+    also = "" if picture is None else f", {picture}"
+    print(f"Written: {out / name}.json, {out / name}.md{also}", file=sys.stderr)
+    print(text)
