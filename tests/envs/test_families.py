@@ -145,7 +145,7 @@ def test_a_later_family_wins_but_not_under_a_name_that_is_taken(grid):
 def test_lists_of_families_need_no_jax():
     code = """
 import sys
-import surveyor.envs.gymnasium_plugin
+import surveyor.envs.gymnasium
 from surveyor.envs import FAMILIES, find
 print([family.usage for family in FAMILIES], find("ALE/Pong").protocols, "jax" in sys.modules)
 """

@@ -1,11 +1,15 @@
 """Names, and Gymnasium's view of the environments."""
 
+import subprocess
+import sys
+
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
 import surveyor as sv
+import surveyor.envs.gymnasium  # registers the ids
 
 
 @pytest.mark.parametrize("name", ["Tree-10", "TiedTree-3", "Chain-2", "Tree-1"])
@@ -40,6 +44,16 @@ def test_a_bad_name_is_answered_in_one_sentence(name, hint):
 @pytest.mark.filterwarnings("ignore:.*render_modes.*:UserWarning")
 def test_gymnasium_checks_them(family):
     check_env(gymnasium.make(f"surveyor/{family}-v0", size=6).unwrapped)
+
+
+def test_gymnasium_makes_them_from_the_module_s_name_without_an_import_before():
+    code = """
+import gymnasium
+env = gymnasium.make("surveyor.envs.gymnasium:surveyor/Tree-v0", size=12)
+print(env.observation_space.n)
+"""
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert answer.stdout == "25\n", answer.stderr
 
 
 def play(env, actions, seed=None):

@@ -1,59 +1,26 @@
-"""The paper's problems behind Gymnasium's interface.
+"""Gymnasium ids of the paper's problems, registered by importing this module.
 
-import gymnasium, surveyor
-env = gymnasium.make("surveyor/Tree-v0", size=100)
+    import gymnasium
+    env = gymnasium.make("surveyor.envs.gymnasium:surveyor/Tree-v0", size=100)
+
+Gymnasium imports the module before the colon, which needs no JAX; making an environment does.
 """
 
-from typing import Any
-
 import gymnasium
-import jax
-import numpy as np
 
-from surveyor.envs.base import make
-
-
-class GymnasiumEnv(gymnasium.Env[np.int64, int | np.integer]):
-    """A functional environment that is stepped from Python.
-
-    `seed` chooses the hidden action mapping; `reset(seed=…)` changes to that seed's mapping, a
-    plain `reset()` keeps the present one.
-
-    **Arguments:**
-
-    - `family`: Tree, TiedTree or Chain.
-    - `size`: the number L of steps to the goal.
-    - `seed`: seed of the hidden action mapping.
-    """
-
-    def __init__(self, family: str, size: int, seed: int = 0):
-        self._env, self._params = make(f"{family}-{size}", seed)
-        self._step = jax.jit(self._env.step_env)
-        self._key = jax.random.key(0)  # unused: the dynamics are deterministic
-        spec = self._env.spec
-        self.observation_space = gymnasium.spaces.Discrete(spec.num_states)
-        self.action_space = gymnasium.spaces.Discrete(spec.num_actions)
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
-        """Start an episode; a seed also chooses the action mapping."""
-        super().reset(seed=seed)
-        if seed is not None:
-            self._params = self._env.params(seed)
-        obs, self._state = self._env.reset(self._key, self._params)
-        return np.int64(obs), {}
-
-    def step(self, action: int | np.integer):
-        """Take one step; return observation, reward, terminated, truncated, info."""
-        if not self.action_space.contains(np.int64(action)):
-            raise ValueError(f"The action must be in {self.action_space}, not {action}.")
-        obs, self._state, reward, terminated, info = self._step(
-            self._key, self._state, np.int32(action), self._params
-        )
-        return np.int64(obs), float(reward), bool(terminated), False, info
+from surveyor.envs.paper_problems import FAMILIES
 
 
 def register() -> None:
-    """Register the ids of `surveyor.envs.gymnasium_plugin`."""
-    from surveyor.envs import gymnasium_plugin
+    """Register `surveyor/Tree-v0`, `surveyor/TiedTree-v0` and `surveyor/Chain-v0`, once."""
+    for family in FAMILIES:
+        name = f"surveyor/{family.name}-v0"
+        if name not in gymnasium.registry:
+            gymnasium.register(
+                name,
+                entry_point="surveyor.envs.gymnasium_env:GymnasiumEnv",
+                kwargs={"family": family.name, "size": 10},
+            )
 
-    gymnasium_plugin.register()
+
+register()
