@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from surveyor.sweeps import pictures, spec, summary
+from surveyor.sweeps import pictures, spec, statistics, summary
 from surveyor.sweeps.status import RunStatus
 from surveyor.sweeps.summary import Curve
 
@@ -91,3 +91,10 @@ def test_pictures_of_many_labels_show_the_best(tmp_path):
         assert picture is not None
         height, width = imread(picture).shape[:2]
         assert 0.2 < height / width < 2
+
+
+def test_an_unsolved_run_is_later_than_any_other_in_a_median():
+    assert statistics.median_solved([30, None, 10]) == 30.0
+    assert statistics.median_solved([10, 20]) == 15.0
+    assert statistics.median_solved([10, None]) is None
+    assert statistics.median_solved([]) is None

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record
+from surveyor.runs.run import done
 
 LINE_SECONDS = 5.0
 """Seconds between two plain lines about a run."""
@@ -196,11 +197,6 @@ class Row:
         """Return the time left at the speed since the row was made, or None if it is unknown."""
         new, spent = self.done - self._first, time.monotonic() - self._began
         return (self.total - self.done) * spent / new if new > 0 else None
-
-
-def done(now: Record) -> int:
-    """Return the steps or episodes of a result so far."""
-    return now["steps"] if "steps" in now else now["episodes"]
 
 
 def spent(now: Record) -> str:

@@ -117,4 +117,4 @@ def _train(
 def _cost(config: Config) -> float:
     """A guess of which run takes longest: steps of training and of acting."""
     env = envs.named(config.env)
-    return config.budget * (config.agent.gradient_steps + env.horizon / 10)
+    return config.budget * (config.agent.schedule.updates + env.horizon / 10)
