@@ -1,33 +1,34 @@
-"""The few types that environments, agents and runners share."""
+"""The types that environments, agents and runners share."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
+from jaxtyping import Array, Bool, Float, Int, Shaped
 
 if TYPE_CHECKING:
     Arrays = Array
+    HostArrays = Any
 else:
-    Arrays = Array | np.ndarray  # NumPy's where an environment steps in Python
+    Arrays = HostArrays = Array | np.ndarray  # NumPy's where an environment steps in Python
 
 
 class EnvSpec(eqx.Module):
-    """What an agent needs to know of an environment before it has seen it."""
+    """Spaces and horizon of an environment."""
 
     num_states: int = eqx.field(static=True)
     """Size of a `Discrete` observation space, whose observations are numbers; 0 for all others."""
     num_actions: int = eqx.field(static=True)
     """Size of the discrete action space."""
     horizon: int = eqx.field(static=True, default=0)
-    """The largest number of steps in an episode, where it is known."""
+    """Largest number of steps in an episode; 0 if unknown."""
     shape: tuple[int, ...] = eqx.field(static=True, default=())
-    """The shape of an observation."""
+    """Shape of an observation."""
     dtype: str = eqx.field(static=True, default="int32")
-    """The type of an observation's numbers."""
+    """Type of an observation's numbers."""
     stack: int = eqx.field(static=True, default=0)
-    """How many frames an observation stacks along its first axis, each of which was the newest one
-    in its time, so that the replay need only keep that; 0 where observations share nothing."""
+    """Frames that an observation stacks along its first axis, the newest last, so that the replay
+    can store each frame once; 0 where observations share nothing."""
 
     @property
     def tabular(self) -> bool:
@@ -55,22 +56,22 @@ class Trail(eqx.Module):
     obs: Shaped[Arrays, "batch steps *shape"]
     action: Int[Arrays, "batch steps"]
     discount: Float[Arrays, "batch steps"]
-    """γ, γ², …, and 0 from where the episode has ended."""
+    """γ, γ², …, and 0 after the end of the episode."""
     reward: Float[Arrays, " batch"]
-    """Of the first step alone; the transition's own is the discounted sum of all."""
+    """Reward of the first step alone; the transition's own is the discounted sum of all."""
 
 
 class Batch(Transition):
     """Transitions drawn from the replay."""
 
     number: Int[Arrays, "*batch"]
-    """Which transition since the beginning of the run each of them is."""
+    """Position of each transition in the whole run's sequence of transitions."""
     discount: Float[Arrays, "*batch"] | None = None
-    """What Q(next_obs) counts for where the episode goes on: γ, or γᵐ after m steps."""
+    """Factor of Q(next_obs) where the episode goes on: γ, or γᵐ after m steps."""
     trail: Trail | None = None
-    """The steps between, where returns have several."""
+    """The steps in between, for returns over several steps."""
     weight: Float[Arrays, "*batch"] | None = None
-    """What each counts for in the losses, where they were not drawn uniformly."""
+    """Weight of each transition in the losses, where they were not drawn uniformly."""
 
 
 class QPosterior(eqx.Module):
@@ -84,11 +85,41 @@ class QPosterior(eqx.Module):
 
 
 Metrics = dict[str, Float[Array, ""]]
-"""Named scalars that one gradient step reports."""
+"""Named scalars to log."""
 
-State = PyTree
-"""An agent's state: everything of it that changes. Its structure is the agent's own affair."""
 
-ERRORS = "td_errors"
-"""Where a gradient step puts each example's error among its metrics if the batch has weights: they
-decide how often a prioritised replay shows them again."""
+class Update(eqx.Module):
+    """The outcome of one gradient step, beside the new state."""
+
+    metrics: Metrics = eqx.field(default_factory=dict)
+    """Losses to log."""
+    errors: Float[Array, " batch"] | None = None
+    """Temporal difference error of each example, which a prioritised replay draws by."""
+
+
+class Schedule(eqx.Module):
+    """When an agent acts and learns, and how its batches are drawn.
+
+    The defaults are those of an agent that never learns by gradients.
+    """
+
+    updates: int = 0
+    """Gradient steps after every episode, or after every `every` steps."""
+    every: int = 0
+    """Environment steps between updates; 0 updates once per episode (tree and chain)."""
+    warmup: int = 0
+    """Environment steps of random actions before the first update."""
+    envs: int = 1
+    """Environments played side by side, each with an index of its own."""
+    redraw_every: int = 0
+    """Steps after which an index is redrawn within an episode; 0 for never."""
+    batch_size: int = 1
+    """Transitions in a batch."""
+    capacity: int = 1
+    """Transitions in the replay."""
+    replay: str = "uniform"
+    """The replay strategy, such as `prioritised(0.6)`."""
+    n_step: int = 1
+    """Steps over which rewards are summed before the target bootstraps."""
+    discount: float = 1.0
+    """γ of those sums."""

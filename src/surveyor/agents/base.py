@@ -1,125 +1,115 @@
-"""What every agent is: five verbs, and an index that names one sample of its belief."""
+"""The interface of every agent: five verbs, and an index that names one sample of its belief."""
 
 import abc
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key, PyTree, Shaped
+from jaxtyping import Array, Bool, Float, Int, Key, Shaped
 
-from surveyor.agents import check
-from surveyor.types import Batch, EnvSpec, Metrics, QPosterior, State, Transition
+from surveyor.agents import options, registry
+from surveyor.types import Batch, EnvSpec, Metrics, QPosterior, Schedule, Transition, Update
+
+PRNG = Key[Array, ""]
+Obs = Shaped[Array, "..."]
+Mask = Bool[Array, " n"]
+State = TypeVar("State")
+Index = TypeVar("Index")
 
 
-class Agent(eqx.Module):
-    """Hyperparameters and pure functions; all that changes is in the state they pass around.
+class Agent(eqx.Module, Generic[State, Index]):
+    """Hyperparameters and pure functions; everything that changes is in the state.
 
     An agent holds a distribution over Q functions and acts greedily on one sample of it for a
     whole episode. The *index* names that sample.
     """
 
     by_episodes: ClassVar[bool] = False
-    """Whether it can only learn by whole episodes in numbered states."""
+    """Whether it can only learn after whole episodes, in numbered states."""
 
     closed_form: ClassVar[bool] = False
     """Whether `q_posterior` is exact and takes no longer than Q itself."""
 
-    discount: float = 1.0
-    """γ."""
-    batch_size: int = 1
-    """Transitions in a gradient step."""
-    recent: int = 0
-    """How many of a batch come from the newest episode."""
-    best: int = 0
-    """How many of a batch come from the best episode so far."""
-    replay_capacity: int = 1
-    """Transitions remembered, for gradient steps."""
-    gradient_steps: int = 0
-    """Gradient steps after every episode, or after every `train_every` steps; 0 where all is in
-    closed form."""
-    train_every: int = 0
-    """Environment steps between learning and learning; 0, on the paper's problems: an episode."""
-    warmup: int = 0
-    """Environment steps of random actions before the first gradient step."""
-    envs: int = 1
-    """Environments that are played side by side, each with an index of its own."""
-    redraw_every: int = 0
-    """Steps after which an index is drawn anew within an episode; 0 for never."""
-    n_step: int = 1
-    """Steps over which rewards, and for SU features, are summed up before the target looks to the
-    network."""
-    priority: float = 0.0
-    """Exponent α of prioritised replay (Schaul et al. 2016); 0 draws uniformly."""
+    random_q: ClassVar[bool] = False
+    """Whether `q` itself draws random numbers."""
 
     def __check_init__(self):
-        check.choices(self)
-        check.at_least(self, 1, "batch_size", "replay_capacity", "envs", "n_step")
-        check.at_least(self, 0, "gradient_steps", "recent", "best")
-        check.at_least(self, 0, "train_every", "warmup", "redraw_every", "priority")
-        check.that(
-            self.recent + self.best <= self.batch_size,
-            f"recent and best together must be at most batch_size = {self.batch_size}, "
-            f"not {self.recent + self.best}.",
-        )
+        options.require_choices(self)
+
+    @classmethod
+    def preset(cls, problem: str, name: str | None = None) -> Self:
+        """Return the agent with the hyperparameters for a kind of problem.
+
+        **Arguments:**
+
+        - `problem`: tree, chain, minatar, atari, classic (vectors) or numbered (states).
+        - `name`: one of the agent's presets, such as `"text"` of SU; its default one if None.
+        """
+        return cls(**registry.entry_of(cls).values(problem, name))
+
+    @property
+    def schedule(self) -> Schedule:
+        """When the agent acts, learns and draws batches; by default it never learns."""
+        return Schedule()
 
     @abc.abstractmethod
     def init(self, spec: EnvSpec, key: Key[Array, ""]) -> State:
-        """The state before anything has been seen."""
+        """Return the state before anything has been observed."""
 
     @abc.abstractmethod
-    def sample(self, state: State, key: Key[Array, ""]) -> PyTree:
+    def sample(self, state: State, key: Key[Array, ""]) -> Index:
         """Draw an index, to be followed for one episode."""
 
     @abc.abstractmethod
-    def greedy(self, state: State) -> PyTree:
-        """The index of the agent's best guess, which tests act on."""
+    def greedy(self, state: State) -> Index:
+        """Return the index of the agent's best guess, which evaluations act on."""
 
     @abc.abstractmethod
     def q(
-        self, state: State, index: PyTree, obs: Shaped[Array, "..."]
+        self, state: State, index: Index, obs: Shaped[Array, "..."]
     ) -> Float[Array, "*batch actions"]:
-        """The Q values that this index stands for."""
+        """Return the Q values of an index."""
 
     @abc.abstractmethod
     def observe(self, state: State, transitions: Transition, mask: Bool[Array, " n"]) -> State:
-        """Take in new transitions in closed form (a posterior, counts); only where `mask`."""
+        """Update what has a closed form (a posterior, counts) with the transitions in `mask`."""
 
     @abc.abstractmethod
-    def learn(self, state: State, batch: Batch, key: Key[Array, ""]) -> tuple[State, Metrics]:
-        """One gradient step on a batch from the replay."""
+    def learn(self, state: State, batch: Batch, key: Key[Array, ""]) -> tuple[State, Update]:
+        """Take one gradient step on a batch from the replay."""
 
     def act(
-        self, state: State, index: PyTree, obs: Shaped[Array, "..."], u: Float[Array, " actions"]
+        self, state: State, index: Index, obs: Shaped[Array, "..."], u: Float[Array, " actions"]
     ) -> Int[Array, ""]:
-        """The action in one state, given uniform random numbers: greedy on the index."""
+        """Return the greedy action of an index in one state; uniform numbers `u` break ties."""
         return argmax(self.q(state, index, obs), u)
 
     def q_posterior(
         self, state: State, obs: Shaped[Array, "..."], key: Key[Array, ""] | None = None
     ) -> QPosterior:
-        """Mean and joint covariance of Q over these observations and all actions.
+        """Return mean and joint covariance of Q over these observations and all actions.
 
-        Estimated from 1000 samples, for an agent that has nothing exact to say.
+        Estimated from 1000 samples unless an agent has a closed form.
         """
         key = jax.random.key(0) if key is None else key
-        indices, count = self.several(state, key, 1000)
+        indices, count = self.sample_many(state, key, 1000)
         samples = jax.vmap(lambda index: self.q(state, index, obs), axis_size=count)(indices)
         flat = samples.reshape(count, -1)
         covariance = jnp.cov(flat, rowvar=False, bias=True)
         return QPosterior(jnp.mean(samples, axis=0), jnp.atleast_2d(covariance))
 
-    def several(self, state: State, key: Key[Array, ""], count: int) -> tuple[PyTree, int]:
-        """So many indices along the first axis, or fewer if those are all that there are; and how
-        many."""
-        draw = lambda key: self.sample(state, key)  # noqa: E731
+    def sample_many(self, state: State, key: Key[Array, ""], count: int) -> tuple[Any, int]:
+        """Return up to `count` indices stacked on axis 0, and their number."""
+        draw: Callable[[Key[Array, ""]], Index] = lambda key: self.sample(state, key)  # noqa: E731
         return jax.lax.map(draw, jax.random.split(key, count)), count
 
     def diagnose(self, state: State, obs: Shaped[Array, "..."]) -> Metrics:
-        """What to log of the state now and then, given some observations from the replay."""
+        """Return metrics of the state to log, given some observations from the replay."""
         return {"q_mean": jnp.mean(jnp.max(self.q(state, self.greedy(state), obs), axis=-1))}
 
 
 def argmax(q: Float[Array, " actions"], u: Float[Array, " actions"]) -> Int[Array, ""]:
-    """The best action; among equals the one with the largest u, so each with the same chance."""
+    """Return the best action; among equals the one with the largest u, so that ties are fair."""
     return jnp.argmax(jnp.where(q == jnp.max(q), u, -1.0))

@@ -4,24 +4,24 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Bool, Float, Key, Shaped
 
-from surveyor.agents import check
-from surveyor.agents.qlearner import QLearner
-from surveyor.inference.posterior import ActionPosteriors
+from surveyor.agents.learner import QLearner
+from surveyor.agents.options import require_positive, require_share
+from surveyor.inference.action_posteriors import ActionPosteriors
 from surveyor.models.losses import td_target
-from surveyor.models.qnetwork import DeepQ, TabularQ
-from surveyor.types import EnvSpec, QPosterior
+from surveyor.models.q import QModel
+from surveyor.types import Batch, EnvSpec, Metrics, QPosterior, Transition, Update
 
 
 class BDQNState(eqx.Module):
-    """What BDQN has learnt so far."""
+    """Everything that BDQN changes."""
 
-    network: TabularQ | DeepQ
+    network: QModel
     posteriors: ActionPosteriors
 
 
-class BDQN(QLearner):
+class BDQN(QLearner[BDQNState, Float[Array, "actions h"]]):
     """Bayesian linear regression of Q on the last hidden layer, for each action apart.
 
     Q(s, a) = ⟨φ(s), w_a⟩ with w_a ~ N(ŵ_a, Σ_a), where Σ_a is the posterior covariance after every
@@ -39,52 +39,61 @@ class BDQN(QLearner):
     beta: float = 1.0
     """Likelihood variance of a target."""
     zeta: float = 1.0
-    """Decay of what is known, at every step."""
+    """Decay of each Λ_a at every step."""
 
     def __check_init__(self):
-        check.positive(self, "theta", "beta")
-        check.share(self, "zeta")
+        require_positive(self, "theta", "beta")
+        require_share(self, "zeta")
 
     def init(self, spec: EnvSpec, key: Key[Array, ""]) -> BDQNState:
+        """Return a network with Q = 0, and the prior of every action."""
         prior = ActionPosteriors.prior(
             spec.num_actions, self.hidden, self.theta, self.beta, self.zeta
         )
-        return BDQNState(self._q_network(spec, key, outputs=False), prior)
+        return BDQNState(self.q_model(spec, key, outputs=False), prior)
 
     def sample(self, state: BDQNState, key: Key[Array, ""]) -> Float[Array, "actions h"]:
-        """w_a ~ N(ŵ_a, Σ_a) for every action."""
+        """Draw w_a ~ N(ŵ_a, Σ_a) for every action."""
         return state.posteriors.sample(key, self.greedy(state))
 
     def greedy(self, state: BDQNState) -> Float[Array, "actions h"]:
-        """ŵ."""
+        """Return ŵ."""
         return state.network.weights[0].T
 
-    def q(self, state, index, obs):
-        """⟨φ(s), w_a⟩."""
+    def q(
+        self, state: BDQNState, index: Float[Array, "actions h"], obs: Shaped[Array, "..."]
+    ) -> Float[Array, "*b actions"]:
+        """Return ⟨φ(s), w_a⟩."""
         return self._features(state, obs) @ index.T
 
-    def observe(self, state, transitions, mask):
+    def observe(
+        self, state: BDQNState, transitions: Transition, mask: Bool[Array, " n"]
+    ) -> BDQNState:
         """Λ_a ← ζΛ_a + β⁻¹ φ(s) φ(s)ᵀ, for the action that was taken."""
         features = self._features(state, transitions.obs)
         posteriors = state.posteriors.update(features, transitions.action, mask)
         return BDQNState(state.network, posteriors)
 
-    def learn(self, state, batch, key):
-        """One step of Q learning for φ and ŵ."""
-        next_q = jnp.max(state.network.next_q(batch.next_obs), axis=-1)
+    def learn(
+        self, state: BDQNState, batch: Batch, key: Key[Array, ""]
+    ) -> tuple[BDQNState, Update]:
+        """Take one step of Q learning for φ and ŵ."""
+        next_q = jnp.max(state.network.target_q(batch.next_obs), axis=-1)
         targets = td_target(batch, self.discount, next_q)
-        network, metrics = state.network.learn(batch, targets, self.loss)
-        return BDQNState(network, state.posteriors), metrics
+        network, update = state.network.fit(batch, targets, self.loss)
+        return BDQNState(network, state.posteriors), update
 
-    def q_posterior(self, state, obs, key=None):
-        """Exactly: independent between actions, joint between states."""
+    def q_posterior(
+        self, state: BDQNState, obs: Shaped[Array, "..."], key: Key[Array, ""] | None = None
+    ) -> QPosterior:
+        """Return the exact belief: independent between actions, joint between states."""
         features = self._features(state, obs)
         mean = features @ self.greedy(state).T
         return QPosterior(mean, state.posteriors.joint_covariance(features))
 
-    def diagnose(self, state, obs):
-        """Q, and the size and condition of the belief."""
+    def diagnose(self, state: BDQNState, obs: Shaped[Array, "..."]) -> Metrics:
+        """Return mean Q, and size and condition of the posteriors."""
         return {**super().diagnose(state, obs), **state.posteriors.diagnose()}
 
-    def _features(self, state, obs) -> Float[Array, "*b h"]:
+    def _features(self, state: BDQNState, obs: Shaped[Array, "..."]) -> Float[Array, "*b h"]:
         return state.network.features(obs)[..., 0, :]

@@ -5,24 +5,25 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
-from surveyor.agents import check
 from surveyor.agents.base import Agent
-from surveyor.inference.mdp import FREE, Model
-from surveyor.types import EnvSpec, QPosterior
+from surveyor.agents.options import require_at_least, require_positive, require_share
+from surveyor.inference.mdp import FREE, EmpiricalMDP
+from surveyor.inference.policies import greedy_policy
+from surveyor.types import Batch, EnvSpec, QPosterior, Schedule, Transition, Update
 
 
 class IdealSUState(eqx.Module):
-    """Everything seen so far, and the reference policy."""
+    """Everything observed so far, and the reference policy."""
 
-    model: Model
+    model: EmpiricalMDP
     policy: Float[Array, "n actions"]
     """π(s), the reference policy."""
     horizon: int = eqx.field(static=True)
 
 
-class IdealSU(Agent):
+class IdealSU(Agent[IdealSUState, Float[Array, "n actions"]]):
     """SU as the theory has it: φ one-hot, ψ converged, Q ~ N(Ψμ, ΨΣΨᵀ) exactly.
 
     With one-hot features the rewards of all state-actions are independent, with variance
@@ -40,67 +41,75 @@ class IdealSU(Agent):
     policy_samples: int = 20
     """Draws for E[greedy]."""
     successors: int = 8
-    """How many different successors of a state and action are remembered."""
+    """Different successors of a state and action that are remembered."""
     discount: float = 1.0
     """γ."""
     gradient_steps: int = 1
     """Updates of the reference policy after every episode."""
 
     def __check_init__(self):
-        check.positive(self, "theta", "beta")
-        check.share(self, "discount")
-        check.at_least(self, 1, "successors", "policy_samples")
+        require_positive(self, "theta", "beta")
+        require_share(self, "discount")
+        require_at_least(self, 1, "successors", "policy_samples")
 
-    @classmethod
-    def deterministic(cls) -> "IdealSU":
-        """Where every action has one successor, as on tree and chain, one slot is enough."""
-        return cls(successors=1)
+    @property
+    def schedule(self) -> Schedule:
+        """Updates of the reference policy after every episode; no batches."""
+        return Schedule(updates=self.gradient_steps)
 
     def init(self, spec: EnvSpec, key: Key[Array, ""]) -> IdealSUState:
+        """Return a model that has seen nothing, and a uniform reference policy."""
         uniform = jnp.full((spec.num_states, spec.num_actions), 1 / spec.num_actions)
-        return IdealSUState(Model.empty(spec, self.successors), uniform, spec.horizon)
+        return IdealSUState(EmpiricalMDP.empty(spec, self.successors), uniform, spec.horizon)
 
     def sample(self, state: IdealSUState, key: Key[Array, ""]) -> Float[Array, "n actions"]:
-        """Ψw with w ~ N(μ, Σ): the value of π under sampled rewards."""
+        """Draw w ~ N(μ, Σ) and return Ψw, the value of π under sampled rewards."""
         noise = jax.random.normal(key, state.policy.shape)
         variance = self.variance(state)
         return self._evaluate(state, self._mean(state) + jnp.sqrt(variance) * noise)
 
     def greedy(self, state: IdealSUState) -> Float[Array, "n actions"]:
-        """Ψμ."""
+        """Return Ψμ."""
         return self._evaluate(state, self._mean(state))
 
-    def q(self, state, index, obs):
-        """Looked up in Ψw."""
+    def q(
+        self, state: IdealSUState, index: Float[Array, "n actions"], obs: Int[Array, "*b"]
+    ) -> Float[Array, "*b actions"]:
+        """Look up Ψw."""
         return index[obs]
 
-    def observe(self, state, transitions, mask):
-        """Count."""
+    def observe(
+        self, state: IdealSUState, transitions: Transition, mask: Bool[Array, " n"]
+    ) -> IdealSUState:
+        """Count the transitions."""
         return IdealSUState(state.model.add(transitions, mask), state.policy, state.horizon)
 
-    def learn(self, state, batch, key):
+    def learn(
+        self, state: IdealSUState, batch: Batch, key: Key[Array, ""]
+    ) -> tuple[IdealSUState, Update]:
         """π(s) ← E[greedy policy of a sampled Q^π]."""
         samples = jax.vmap(lambda key: self.sample(state, key))(
             jax.random.split(key, self.policy_samples)
         )
-        best = (samples == jnp.max(samples, axis=-1, keepdims=True)).astype(jnp.float32)
-        policy = jnp.mean(best / jnp.sum(best, axis=-1, keepdims=True), axis=0)
-        return IdealSUState(state.model, policy, state.horizon), {}
+        policy = jnp.mean(greedy_policy(samples), axis=0)
+        return IdealSUState(state.model, policy, state.horizon), Update()
 
-    def q_posterior(self, state, obs, key=None):
+    def q_posterior(
+        self, state: IdealSUState, obs: Int[Array, " k"], key: Key[Array, ""] | None = None
+    ) -> QPosterior:
         """Equation 3, exactly: N(Ψμ, ΨΣΨᵀ)."""
         mean = self.greedy(state)[obs]
         psi = self.successor_features(state, obs)
         return QPosterior(mean, (psi * self.variance(state).reshape(-1)) @ psi.T)
 
     def variance(self, state: IdealSUState) -> Float[Array, "n actions"]:
-        """ν, the diagonal of Σ."""
+        """Return ν, the diagonal of Σ."""
         return 1.0 / (1.0 / self.theta + state.model.visits / self.beta)
 
     def successor_features(
         self, state: IdealSUState, obs: Int[Array, " k"]
     ) -> Float[Array, "rows pairs"]:
-        """ψ(s, a) of these states and all actions: how often each pair is expected ahead."""
+        """Return ψ(s, a) of these states and all actions: expected visits of each pair."""
         n, actions = state.policy.shape
         where = jnp.where(state.model.successor == FREE, n, state.model.successor)
         flow = self.discount * state.model.frequencies
@@ -121,8 +130,10 @@ class IdealSU(Agent):
     def _mean(self, state: IdealSUState) -> Float[Array, "n actions"]:
         return self.variance(state) * state.model.reward / self.beta
 
-    def _evaluate(self, state: IdealSUState, reward) -> Float[Array, "n actions"]:
-        """Q of the reference policy under these rewards and the transition frequencies seen."""
+    def _evaluate(
+        self, state: IdealSUState, reward: Float[Array, "n actions"]
+    ) -> Float[Array, "n actions"]:
+        """Return Q of the reference policy under these rewards and the frequencies seen."""
         model, policy = state.model, state.policy.T
 
         def value(q):

@@ -1,80 +1,94 @@
-"""What agents that learn by gradients have in common."""
+"""Options that agents with gradient steps share."""
 
-from typing import Any
+from jaxtyping import Array, Key
 
-from surveyor.agents import check
-from surveyor.agents.base import Agent
-from surveyor.models.deep import DeepAdam, TorsoName
+from surveyor.agents.base import Agent, Index, State
+from surveyor.agents.options import option, require_at_least, require_positive, require_share
+from surveyor.models.deep_q import DeepQ
 from surveyor.models.losses import Penalty
-
-MINATAR: dict[str, Any] = {
-    "discount": 0.99,
-    "learning_rate": 2.5e-4,
-    "hidden": 128,
-    "target_every": 1_000,
-    "batch_size": 32,
-    "replay_capacity": 100_000,
-    "train_every": 4,
-    "gradient_steps": 1,
-    "warmup": 5_000,
-    "envs": 8,
-}
-"""For MinAtar: network, batch and replay of Young and Tian (2019). Ours: Adam, eight environments,
-and an update for every four steps, where theirs has one for each."""
-
-ATARI: dict[str, Any] = {
-    "discount": 0.99,
-    "learning_rate": 5e-5,
-    "hidden": 1024,
-    "target_every": 2_500,
-    "max_norm": 10.0,
-    "batch_size": 32,
-    "replay_capacity": 1_000_000,
-    "train_every": 4,
-    "gradient_steps": 1,
-    "warmup": 100_000,
-}
-"""For Atari: the paper's table 4; discount, replay and random steps as in its released code. The
-target network follows every 10,000 steps of the environment, which are 2,500 gradient steps."""
-
-CLASSIC: dict[str, Any] = {
-    "discount": 0.99,
-    "learning_rate": 1e-3,
-    "hidden": 128,
-    "target_every": 100,
-    "batch_size": 64,
-    "replay_capacity": 50_000,
-    "train_every": 4,
-    "gradient_steps": 2,
-    "warmup": 1_000,
-    "envs": 4,
-}
-"""For small problems with vectors as observations, such as MountainCar: ours."""
+from surveyor.models.optimiser import Adam
+from surveyor.models.q import QModel
+from surveyor.models.tabular_q import TabularQ
+from surveyor.models.torsos import TorsoName
+from surveyor.replay.registry import strategy
+from surveyor.types import EnvSpec, Schedule
 
 
-class Learner(Agent):
-    """Hyperparameters of temporal difference learning, on tables and on networks."""
+class Learner(Agent[State, Index]):
+    """Options of temporal difference learning, on tables and on networks.
+
+    Defaults are those of the paper's tree (table 2), with γ = 1 as in its released code.
+    """
 
     discount: float = 1.0
     """γ: below 1 in the paper, 1 in the released tabular code."""
-    loss: Penalty = "smooth_l1"
-    """How an error counts: squared, or smooth-l1 (released code)."""
     learning_rate: float = 1e-3
-    """Adam's, for everything."""
+    """Adam's learning rate."""
     hidden: int = 20
-    """Width of the hidden layer. (SU on tables has none.)"""
-    torso: TorsoName = "auto"
-    """What comes before it: auto, mlp (a layer as wide), minatar (a small convolution) or nature
-    (that of Mnih et al. 2015). This and the next two matter only where states are not numbers."""
-    target_every: int = 1000
-    """Gradient steps after which the target network is made equal to the one that learns."""
-    max_norm: float = 10.0
-    """Longer gradients are shortened to this norm."""
+    """Width of the hidden layer."""
+    torso: TorsoName = option("auto", on="networks")
+    """Layers before the hidden layer: mlp (one as wide), minatar (a small convolution), nature
+    (Mnih et al. 2015), or auto, which chooses by the shape of observations."""
+    target_every: int = option(1000, on="networks")
+    """Gradient steps between updates of the target network."""
+    max_norm: float = option(10.0, on="networks")
+    """Norm to which longer gradients are clipped."""
+    batch_size: int = 100
+    """Transitions in a batch."""
+    replay_capacity: int = 10_000
+    """Transitions in the replay."""
+    replay: str = "uniform"
+    """Replay strategy: uniform, prioritised(α) or recent-and-best(RECENT, BEST)."""
+    n_step: int = option(1, on="steps")
+    """Steps over which rewards, and for SU+ features, are summed before the target bootstraps."""
+    gradient_steps: int = 10
+    """Gradient steps after every episode, or after every `train_every` steps."""
+    train_every: int = option(0, on="steps")
+    """Environment steps between updates."""
+    warmup: int = option(0, on="steps")
+    """Environment steps of random actions before the first update."""
+    envs: int = option(1, on="steps")
+    """Environments played side by side, each with an index of its own."""
 
     def __check_init__(self):
-        check.positive(self, "learning_rate", "max_norm")
-        check.share(self, "discount")
-        check.at_least(self, 1, "hidden", "target_every")
+        require_positive(self, "learning_rate", "max_norm")
+        require_share(self, "discount")
+        require_at_least(self, 1, "hidden", "target_every", "batch_size", "replay_capacity")
+        require_at_least(self, 1, "n_step", "envs")
+        require_at_least(self, 0, "gradient_steps", "train_every", "warmup")
+        strategy(self.replay).check(self.batch_size)
 
-    def _deep_adam(self, eps: float = 1e-8) -> DeepAdam:
-        return DeepAdam(self.learning_rate, eps, self.max_norm, self.target_every)
+    @property
+    def schedule(self) -> Schedule:
+        """Updates after every episode, or every few steps."""
+        when = (self.gradient_steps, self.train_every, self.warmup, self.envs)
+        drawn = (self.batch_size, self.replay_capacity, self.replay, self.n_step, self.discount)
+        return Schedule(*when, 0, *drawn)
+
+    def adam(self, eps: float = 1e-8) -> Adam:
+        """Return the optimiser of networks."""
+        return Adam(self.learning_rate, eps, self.max_norm)
+
+
+class QLearner(Learner[State, Index]):
+    """Options of agents that learn a Q model."""
+
+    loss: Penalty = "smooth_l1"
+    """Penalty of an error: squared, or smooth-L1 (released code)."""
+
+    def q_model(
+        self, spec: EnvSpec, key: Key[Array, ""], heads: int = 1, *, outputs: bool = True
+    ) -> QModel:
+        """Return untrained Q functions: tables for numbered states, else heads of a network.
+
+        **Arguments:**
+
+        - `spec`, `key`: the environment, and the source of randomness.
+        - `heads`: number of Q functions.
+        - `outputs`: whether Q starts random; False starts it at zero.
+        """
+        shape = {"heads": heads, "width": self.hidden, "outputs": outputs}
+        if spec.tabular:
+            return TabularQ.create(spec, key, learning_rate=self.learning_rate, **shape)
+        net = {"torso": self.torso, "adam": self.adam(), "target_every": self.target_every}
+        return DeepQ.create(spec, key, **net, **shape)

@@ -5,23 +5,23 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
-from surveyor.agents import check
 from surveyor.agents.base import Agent
-from surveyor.inference.mdp import Model
+from surveyor.agents.options import require_at_least, require_positive, require_share
+from surveyor.inference.mdp import EmpiricalMDP
 from surveyor.inference.sampling import log_gamma
-from surveyor.types import EnvSpec
+from surveyor.types import Batch, EnvSpec, Transition, Update
 
 
 class PSRLState(eqx.Module):
-    """Everything seen so far."""
+    """Everything observed so far."""
 
-    model: Model
+    model: EmpiricalMDP
     horizon: int = eqx.field(static=True)
 
 
-class PSRL(Agent):
+class PSRL(Agent[PSRLState, Float[Array, "n actions"]]):
     """A belief about the MDP itself: sample one, solve it, follow its optimal policy.
 
     Rewards have a normal prior N(0, θ) and likelihood variance β. The next state has a Dirichlet
@@ -39,27 +39,23 @@ class PSRL(Agent):
     beta: float = 1e-3
     """Likelihood variance of a reward."""
     alpha: float = 1e-3
-    """The Dirichlet's concentration on somewhere new."""
+    """Concentration of the Dirichlet on a new successor."""
     successors: int = 8
-    """How many different successors of a state and action are remembered."""
+    """Different successors of a state and action that are remembered."""
     discount: float = 1.0
     """γ."""
 
     def __check_init__(self):
-        check.positive(self, "theta", "beta", "alpha")
-        check.share(self, "discount")
-        check.at_least(self, 1, "successors")
-
-    @classmethod
-    def deterministic(cls) -> "PSRL":
-        """Where every action has one successor, as on tree and chain, one slot is enough."""
-        return cls(successors=1)
+        require_positive(self, "theta", "beta", "alpha")
+        require_share(self, "discount")
+        require_at_least(self, 1, "successors")
 
     def init(self, spec: EnvSpec, key: Key[Array, ""]) -> PSRLState:
-        return PSRLState(Model.empty(spec, self.successors), spec.horizon)
+        """Return a model that has seen nothing."""
+        return PSRLState(EmpiricalMDP.empty(spec, self.successors), spec.horizon)
 
     def sample(self, state: PSRLState, key: Key[Array, ""]) -> Float[Array, "n actions"]:
-        """Q of an MDP drawn from the posterior."""
+        """Draw an MDP from the posterior and return its Q table."""
         model = state.model
         reward_key, transition_key = jax.random.split(key)
         noise = jax.random.normal(reward_key, (model.visits.size,)).reshape(model.visits.shape)
@@ -67,24 +63,32 @@ class PSRL(Agent):
         return self._solve(state, reward, self._transitions(model, transition_key))
 
     def greedy(self, state: PSRLState) -> Float[Array, "n actions"]:
-        """Q of the mean MDP."""
+        """Return the Q table of the mean MDP."""
         model = state.model
         probability = model.count / (model.visits + self.alpha)[..., None]
         return self._solve(state, self._mean(model), probability)
 
-    def q(self, state, index, obs):
-        """Looked up in the solved table."""
+    def q(
+        self, state: PSRLState, index: Float[Array, "n actions"], obs: Int[Array, "*b"]
+    ) -> Float[Array, "*b actions"]:
+        """Look up the solved table."""
         return index[obs]
 
-    def observe(self, state, transitions, mask):
-        """Count."""
+    def observe(
+        self, state: PSRLState, transitions: Transition, mask: Bool[Array, " n"]
+    ) -> PSRLState:
+        """Count the transitions."""
         return PSRLState(state.model.add(transitions, mask), state.horizon)
 
-    def learn(self, state, batch, key):
-        """Nothing: the posterior is exact."""
-        return state, {}
+    def learn(
+        self, state: PSRLState, batch: Batch, key: Key[Array, ""]
+    ) -> tuple[PSRLState, Update]:
+        """Change nothing: the posterior is exact."""
+        return state, Update()
 
-    def _transitions(self, model: Model, key: Key[Array, ""]) -> Float[Array, "n actions slots"]:
+    def _transitions(
+        self, model: EmpiricalMDP, key: Key[Array, ""]
+    ) -> Float[Array, "n actions slots"]:
         """Draw the probability of every successor from its Dirichlet."""
         elsewhere = self.alpha + model.visits - jnp.sum(model.count, axis=-1)
         # Outcomes along the first axis: loops over short rows are slow on a CPU.
@@ -95,13 +99,18 @@ class PSRL(Agent):
         drawn = jax.nn.softmax(gamma, axis=0)[:-1]
         return jnp.moveaxis(drawn.reshape(-1, *elsewhere.shape), 0, -1)
 
-    def _mean(self, model: Model) -> Float[Array, "n actions"]:
+    def _mean(self, model: EmpiricalMDP) -> Float[Array, "n actions"]:
         return self._variance(model) * model.reward / self.beta
 
-    def _variance(self, model: Model) -> Float[Array, "n actions"]:
+    def _variance(self, model: EmpiricalMDP) -> Float[Array, "n actions"]:
         return 1.0 / (1.0 / self.theta + model.visits / self.beta)
 
-    def _solve(self, state: PSRLState, reward, probability) -> Float[Array, "n actions"]:
+    def _solve(
+        self,
+        state: PSRLState,
+        reward: Float[Array, "n actions"],
+        probability: Float[Array, "n actions slots"],
+    ) -> Float[Array, "n actions"]:
         def best(q):
             return jnp.max(q, axis=0)
 

@@ -1,297 +1,199 @@
 """Successor Uncertainties, algorithm 1 of Janz, Hron et al. (2019), https://arxiv.org/abs/1810.06530."""
 
+import abc
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar, Generic, Literal, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
-from surveyor.agents.learner import ATARI, CLASSIC, MINATAR
-from surveyor.agents.su_options import SUOptions
+from surveyor.agents import options
+from surveyor.agents.base import PRNG, Agent, Mask, Obs
+from surveyor.inference.policies import Joint, Marginal, PerExample, ReferencePolicy, entropy
 from surveyor.inference.posterior import Posterior
-from surveyor.models.losses import alive, q_loss, reward_loss, successor_loss, weighted_mean
-from surveyor.models.networks import TabularNetwork
-from surveyor.models.successors import DeepSuccessors, Outputs, TabularSuccessors
-from surveyor.types import ERRORS, Batch, EnvSpec, Metrics, QPosterior, Trail
+from surveyor.models.deep_successors import DeepSuccessors, Normalise
+from surveyor.models.losses import Penalty, bootstrap_factor
+from surveyor.models.objectives import Equation4, Objective, Targets
+from surveyor.models.optimiser import Adam
+from surveyor.models.successors import SuccessorModel
+from surveyor.models.tabular_successors import Layers, TabularSuccessors
+from surveyor.types import Batch, EnvSpec, Metrics, QPosterior, Schedule, Transition, Update
 
-DEEP: dict[str, Any] = {
-    "beta": 1e-3,
-    "zeta": 1 - 1e-5,
-    "features": 64,
-    "novelty": 0,
-    "psi_init": 0.0,
-    "successor_trains": "all",
-    "q_weight": 1.0,
-    "q_trains_w": True,
-    "policy": "joint",
-    "value_eps": 1e-8,
-    "recent": 0,
-    "best": 0,
-}
-"""Table 4, and none of what is ours on tables."""
-
-LEAST_W = 0.01
-"""The least ‖ŵ‖² that the Q loss is divided by: ŵ is 0 until the first reward."""
+W = Float[Array, " d"]
+Model = TypeVar("Model", bound=SuccessorModel)
 
 
-def one_of(trail: Trail, key: Key[Array, ""]) -> Trail:
-    """One step of each, drawn in proportion to its discount, with the discounts of all."""
-    chosen = jax.random.categorical(key, jnp.log(trail.discount))[:, None]
-    at = jnp.arange(len(chosen))[:, None]
-    total = jnp.sum(trail.discount, axis=1, keepdims=True)  # 0 where the first step was the last
-    return Trail(trail.obs[at, chosen], trail.action[at, chosen], total, trail.reward)
+class SUState(eqx.Module, Generic[Model]):
+    """Everything that algorithm 1 changes: φ̂, ψ̂ and ŵ, and Λ as its square root."""
 
-
-class SUState(eqx.Module):
-    """What SU has learnt so far."""
-
-    model: TabularSuccessors | DeepSuccessors
-    """φ̂, ψ̂ and ŵ."""
+    model: Model
     posterior: Posterior
-    rewards: Float[Array, "2"]
-    """The least and the largest reward so far, 0 among them."""
 
 
-class SU(SUOptions):
-    """Posterior sampling from Q ~ N(Ψŵ, ΨΣ_wΨᵀ), a joint belief over all states and actions.
+class SuccessorUncertainties(Agent[SUState[Model], W], Generic[Model]):
+    """Algorithm 1: posterior sampling from Q ~ N(Ψŵ, ΨΣ_wΨᵀ), a joint belief over all (s, a).
 
     Q(s, a) = ⟨ψ(s, a), w⟩: successor features ψ predict which features φ lie ahead, and Bayesian
-    linear regression of rewards on φ says how uncertain their weights w are. One sample of w makes
-    a whole Q function, so a sampled policy is consistent from the first step of an episode to the
-    last.
-
-    What can be chosen is in `SUOptions`. The defaults are `SU.chain()`.
+    linear regression of rewards on φ says how uncertain their weights w are.
     """
 
     closed_form: ClassVar[bool] = True
 
-    @classmethod
-    def tree(cls) -> "SU":
-        """For the binary tree: as the chain, with 10 gradient steps (table 2), γ = 1 (released
-        code), and novelty features that also count the steps ahead (ours)."""
-        return cls(
-            discount=1.0,
-            novelty_step=0.03,
-            successor_trains="all",
-            value_eps=1e-8,
-            novelty_eps=1e-8,
-            recent=30,
-            best=0,
-            replay_capacity=10_000,
-            gradient_steps=10,
-        )
+    @abc.abstractmethod
+    def reference(self) -> ReferencePolicy:
+        """Return the rule for π, the policy whose successor features ψ̂ predicts."""
 
-    @classmethod
-    def chain(cls) -> "SU":
-        """For the chain: features, layers and gradient steps as in the paper's text and table 3,
-        with all that the options call ours."""
-        return cls()
+    @abc.abstractmethod
+    def objective(self) -> Objective:
+        """Return the loss of a batch, given its targets."""
 
-    @classmethod
-    def atari(cls) -> "SU":
-        """For Atari: appendix C.2 and table 4; losses, target and random steps as released. Ours
-        is only that the targets of ψ and Q are bounded."""
-        return cls(**ATARI, **DEEP)
+    @abc.abstractmethod
+    def init(self, spec: EnvSpec, key: PRNG) -> SUState[Model]:
+        """Λ ← θ⁻¹I, and untrained networks φ̂, ψ̂ and ŵ."""
 
-    @classmethod
-    def minatar(cls) -> "SU":
-        """For MinAtar: as for Atari, with the network of Young and Tian (2019). What is ours, by
-        the search in docs/deep.md: how the Q loss is scaled, double targets, and twice DQN's
-        learning rate; and an update for every four steps, where theirs has one for each."""
-        ours = {"q_per_w": True, "q_target": "double", "learning_rate": 5e-4}
-        return cls(**{**MINATAR, **DEEP, **ours})
+    def sample(self, state: SUState[Model], key: PRNG) -> W:
+        """For each episode, w ~ N(ŵ, Σ̂_w)."""
+        return state.posterior.sample(key, mean=state.model.w)
 
-    @classmethod
-    def classic(cls) -> "SU":
-        """For small problems with vectors as observations, such as MountainCar: ours. Random
-        features and a variance of rewards as on the chain, so that it is long before all is known;
-        ŵ learns from rewards alone."""
-        ours = {"theta": 10.0, "beta": 1.0, "zeta": 1.0, "random_features": 48}
-        ours |= {"learning_rate": 5e-4}
-        ours |= {"policy": "optimistic", "q_trains_w": False, "q_target": "double"}
-        return cls(**{**CLASSIC, **DEEP, **ours})
+    def greedy(self, state: SUState[Model]) -> W:
+        """ŵ, which evaluations act on."""
+        return state.model.w
 
-    @classmethod
-    def numbered(cls) -> "SU":
-        """For Gymnasium environments with numbered states, such as FrozenLake: ours. The chain's
-        features and losses, with the rhythm of `classic`."""
-        return cls(
-            discount=0.99,
-            batch_size=64,
-            recent=0,
-            best=0,
-            replay_capacity=50_000,
-            train_every=4,
-            gradient_steps=4,
-            warmup=100,
-            envs=4,
-        )
-
-    def init(self, spec: EnvSpec, key: Key[Array, ""]) -> SUState:
-        """Algorithm 1: Λ ← θ⁻¹I, and networks that have seen nothing."""
-        prior = Posterior.prior(self.features, self.theta, self.beta, self.zeta)
-        return SUState(self._model(spec, key), prior, jnp.zeros(2))
-
-    def sample(self, state: SUState, key: Key[Array, ""]) -> Float[Array, " d"]:
-        """w ~ N(ŵ, Σ̂_w)."""
-        return state.posterior.sample(key, mean=self.greedy(state))
-
-    def greedy(self, state: SUState) -> Float[Array, " d"]:
-        """ŵ."""
-        return self._pad(state.model.w)
-
-    def q(self, state, index, obs):
-        """⟨ψ̂(s, ·), w⟩."""
+    def q(self, state: SUState[Model], index: W, obs: Obs) -> Float[Array, "*b actions"]:
+        """a ← argmax_z ⟨ψ̂(s, z), w⟩: the Q values that `act` maximises."""
         return state.model.psi(obs) @ index
 
-    def observe(self, state, transitions, mask):
+    def observe(self, state: SUState[Model], transitions: Transition, mask: Mask) -> SUState[Model]:
         """Λ ← ζΛ + β⁻¹ φ̂(s, a) φ̂(s, a)ᵀ, for every step."""
         phi = state.model.phi(transitions.obs, transitions.action)
-        phi = self._pad(phi, self.novelty_step)
-        posterior = state.posterior.update(phi, transitions.reward, mask)
-        seen = jnp.where(mask, transitions.reward, 0.0)
-        low, high = state.rewards
-        rewards = jnp.array([jnp.minimum(low, jnp.min(seen)), jnp.maximum(high, jnp.max(seen))])
-        return SUState(state.model, posterior, rewards)
+        return SUState(state.model, state.posterior.update(phi, transitions.reward, mask))
 
-    def learn(self, state, batch, key):
-        """One step of Adam on the three losses of equation 4."""
-        targets = self._targets(state, batch, key)
-        parameters, rest = state.model.fetch(batch.obs)
+    def learn(
+        self, state: SUState[Model], batch: Batch, key: PRNG
+    ) -> tuple[SUState[Model], Update]:
+        """φ̂, ψ̂, ŵ ← SGD.step(Σ_b SU_LOSS(b, Σ̂_w))."""
+        loss = partial(self.objective(), batch, self.targets(state, batch, key))
+        model, update = state.model.fit(batch.obs, batch.action, loss)
+        return SUState(model, state.posterior), update
 
-        def loss(parameters):
-            outputs = state.model.outputs(parameters, batch.obs, batch.action)
-            return self._loss(outputs, batch, targets)
+    @abc.abstractmethod
+    def targets(self, state: SUState[Model], batch: Batch, key: PRNG) -> Targets:
+        """Return y_SF = γψ̂(s', a') and y_Q = γ⟨ŵ, ψ̂(s', a')⟩."""
 
-        gradients, metrics = jax.grad(loss, has_aux=True)(parameters)
-        model = state.model.update(batch.obs, rest, gradients)
-        return SUState(model, state.posterior, state.rewards), metrics
-
-    def q_posterior(self, state, obs, key=None):
+    def q_posterior(self, state: SUState[Model], obs: Obs, key: PRNG | None = None) -> QPosterior:
         """Equation 3, exactly: N(Ψŵ, ΨΣ_wΨᵀ)."""
         psi = state.model.psi(obs)
-        covariance = state.posterior.joint_covariance(psi.reshape(-1, self.features))
-        return QPosterior(psi @ self.greedy(state), covariance)
+        covariance = state.posterior.joint_covariance(psi.reshape(-1, psi.shape[-1]))
+        return QPosterior(psi @ state.model.w, covariance)
 
-    def diagnose(self, state, obs):
-        """Q, the size and condition of the belief, and the entropy of the reference policy."""
+    def diagnose(self, state: SUState[Model], obs: Obs) -> Metrics:
+        """Return mean Q, size and condition of the posterior, and the entropy of π."""
         psi = state.model.psi(obs)
-        q = psi @ self.greedy(state)
-        pi = self._reference_policy(state, psi, q, jax.random.key(0))
-        entropy = -jnp.sum(jnp.where(pi > 0, pi * jnp.log(jnp.maximum(pi, 1e-9)), 0.0), axis=1)
-        return {
-            **super().diagnose(state, obs),
-            **state.posterior.diagnose(),
-            "policy_entropy": jnp.mean(entropy),
-        }
+        pi = self.reference()(state.posterior, psi, psi @ state.model.w, jax.random.key(0))
+        belief = {**super().diagnose(state, obs), **state.posterior.diagnose()}
+        return {**belief, "policy_entropy": jnp.mean(entropy(pi))}
 
-    def _targets(
-        self, state: SUState, batch: Batch, key: Key[Array, ""]
-    ) -> tuple[Float[Array, "b d"], Float[Array, " b"]]:
-        """y_SF = γ E_{a'~π} ψ(s', a') and y_Q = γ⟨ŵ, ψ(s', a')⟩; 0 at the end of an episode.
 
-        Over several steps s' is the last state, and y_SF has the φ of those between as well.
-        """
-        psi = state.model.next_psi(batch.next_obs)
-        deep = isinstance(state.model, DeepSuccessors)
-        bounded = self.bound_targets and deep and self.discount < 1
-        if bounded and self.normalise:
-            # No discounted sum of features of norm 1 is longer, whatever the network says.
-            longest = 1 / (1 - self.discount)
-            norm = jnp.sqrt(jnp.sum(psi**2, axis=-1, keepdims=True))
-            psi = psi * (longest / jnp.maximum(norm, longest))
-        q = jnp.sum(psi * self._pad(state.model.next_w), axis=-1)
-        pi = self._reference_policy(state, psi, q, key)
-        next_q = self._next_q(state, batch, q, pi)
-        if bounded:  # and none of rewards exceeds this
-            low, high = state.rewards / (1 - self.discount)
-            next_q = jnp.clip(next_q, low, high)
-        ahead = alive(batch, self.discount)
-        successors = ahead[:, None] * jnp.sum(pi[:, :, None] * psi, axis=1)
-        trail = batch.trail
-        if trail is not None:
-            if self.between == "one":
-                trail = one_of(trail, jax.random.fold_in(key, 1))
-            phi = self._pad(state.model.phi(trail.obs, trail.action), self.novelty_step)
-            successors = successors + jnp.sum(trail.discount[:, :, None] * phi, axis=1)
-        return successors, ahead * next_q
+class SU(SuccessorUncertainties[SuccessorModel]):
+    """Algorithm 1 as the paper has it, with an option where its text and released code differ."""
 
-    def _next_q(self, state: SUState, batch: Batch, q, pi) -> Float[Array, " b"]:
-        """⟨ŵ, ψ(s', a')⟩ of the next action in the Q target."""
-        if self.q_target == "policy":
-            return jnp.sum(pi * q, axis=1)
-        if self.q_target == "max":
-            return jnp.max(q, axis=1)
-        learning = state.model.psi(batch.next_obs) @ self.greedy(state)
-        chosen = jnp.argmax(learning, axis=1, keepdims=True)
-        return jnp.take_along_axis(q, chosen, axis=1)[:, 0]
+    theta: float = 1.0
+    """Prior variance θ of each weight."""
+    beta: float = 1e-2
+    """Likelihood variance β of a reward."""
+    zeta: float = 1.0
+    """Decay ζ of Λ at every step."""
+    discount: float = 0.99
+    """γ: below 1 in the text, 1 in the released tabular code."""
+    features: int = 20
+    """d, the number of features."""
+    layers: Layers = options.option("one", on="tables")
+    """Layers of the φ network: one (text) or two (released code)."""
+    normalise: Normalise = options.option("each", together="networks")
+    """Norm of φ: 1 for each action (text), 1 for all together (released Atari), free (tabular)."""
+    psi_init: float = 1.0
+    """Start of ψ: 1 in the released tabular code, 0 in its Atari code; the text is silent."""
+    psi_relu: bool = options.option(True, on="networks")
+    """Whether ψ passes through a ReLU (figure 5 and released code) or not (appendix C.2)."""
+    hidden: int = options.option(1024, on="networks")
+    """Width of the hidden layer (table 4)."""
+    loss: Penalty = "squared"
+    """Successor and Q loss: squared, summed over features (text), or smooth-L1, averaged (code)."""
+    successor_trains_phi: bool = True
+    """Whether the successor loss also trains φ (text) or holds it fixed (released code)."""
+    q_target: Literal["policy", "max"] = "policy"
+    """Next action in y_Q: a' ~ π (text), or the best one under ŵ (released code)."""
+    policy: Literal["joint", "per_example", "marginal"] = "joint"
+    """π as E[greedy policy of a sampled w] (joint, section 4.1), as the greedy policy of one w for
+    each example (algorithm 1), or E[greedy] of independent draws of each Q (marginal, code)."""
+    policy_samples: int = 20
+    """Draws for an expectation over policies: 20 in the released code."""
+    policy_scale: float = 1.0
+    """Factor on the deviation of Q in π: 1 (text); the released code puts its β here."""
+    learning_rate: float = 1e-3
+    """Adam's learning rate."""
+    target_every: int = options.option(2_500, on="networks")
+    """Gradient steps between updates of the target network (table 4)."""
+    max_norm: float = options.option(10.0, on="networks")
+    """Norm to which longer gradients are clipped (table 4)."""
+    batch_size: int = 100
+    """Transitions in a batch: 100 in the released tabular code, 32 on Atari (table 4)."""
+    replay_capacity: int = 10_000
+    """Transitions in the replay: 10,000 (appendix C.1)."""
+    gradient_steps: int = 40
+    """Gradient steps after every episode, or after every `train_every` steps (tables 2 and 3)."""
+    train_every: int = options.option(0, on="steps")
+    """Environment steps between updates: 4 on Atari (table 4)."""
+    warmup: int = options.option(0, on="steps")
+    """Random steps before the first update: 100,000 in the released Atari code."""
+    redraw_every: int = options.option(0, on="steps")
+    """Steps between draws of w within an episode: 250 in the released Atari code; 0 for never."""
 
-    def _reference_policy(
-        self,
-        state: SUState,
-        psi: Float[Array, "b actions d"],
-        q: Float[Array, "b actions"],
-        key: Key[Array, ""],
-    ) -> Float[Array, "b actions"]:
-        """π(s), section 4.1: by default of both sources E[greedy policy of a sampled Q]."""
-        if self.policy == "joint":
-            noise = state.posterior.sample(key, (self.policy_samples,), jnp.zeros(self.features))
-            deviations = (psi.reshape(-1, self.features) @ noise.T).reshape(*q.shape, -1)
-        else:
-            deviations = jnp.sqrt(state.posterior.variance(psi))[:, :, None]
-            if self.policy == "marginal":
-                noise = jax.random.normal(key, (*q.shape, self.policy_samples))
-                deviations = deviations * noise
-        samples = q[:, :, None] + self.policy_scale * deviations
-        best = (samples == jnp.max(samples, axis=1, keepdims=True)).astype(jnp.float32)
-        return jnp.mean(best / jnp.sum(best, axis=1, keepdims=True), axis=2)
+    def __check_init__(self):
+        options.require_positive(self, "theta", "beta", "policy_scale", "learning_rate", "max_norm")
+        options.require_share(self, "zeta", "discount")
+        sizes = ("features", "policy_samples", "hidden", "target_every", "batch_size")
+        options.require_at_least(self, 1, *sizes, "replay_capacity")
+        options.require_at_least(self, 0, "gradient_steps", "train_every", "warmup", "redraw_every")
+        drawn = self.policy != "per_example" or self.policy_samples == 20
+        options.require(drawn, "policy_samples has no effect with policy = per_example.")
 
-    def _loss(
-        self,
-        outputs: Outputs,
-        batch: Batch,
-        targets: tuple[Float[Array, "b d"], Float[Array, " b"]],
-    ) -> tuple[Float[Array, ""], Metrics]:
-        """Equation 4: successor feature loss, reward loss and Q value loss."""
-        psi, phi, w = outputs.psi, self._pad(outputs.phi, self.novelty_step), self._pad(outputs.w)
-        fixed_phi = phi if self.successor_trains_phi else jax.lax.stop_gradient(phi)
-        fixed_w = w if self.q_trains_w else jax.lax.stop_gradient(w)
-        successors = partial(successor_loss, kind=self.loss, reduction=self.feature_reduction)
-        values = partial(q_loss, fixed_w, kind=self.loss)
-        next_psi, next_q = targets
-        trained = slice(None if self.successor_trains == "all" else self.novelty)
-        successor = weighted_mean(
-            jax.vmap(successors)(psi[:, trained], fixed_phi[:, trained], next_psi[:, trained]),
-            batch,
-        )
-        first = batch.reward if batch.trail is None else batch.trail.reward
-        reward = weighted_mean(jax.vmap(partial(reward_loss, w))(phi, first), batch)
-        q = weighted_mean(jax.vmap(values)(psi, batch.reward, next_q), batch)
-        metrics = {"successor_loss": successor, "reward_loss": reward, "q_loss": q}
-        if batch.weight is not None:
-            metrics[ERRORS] = psi @ fixed_w - batch.reward - next_q
-        weight = self.q_weight
-        if self.q_per_w:
-            weight = weight / jnp.maximum(jax.lax.stop_gradient(jnp.vdot(w, w)), LEAST_W)
-        return successor + reward + weight * q, metrics
+    @property
+    def schedule(self) -> Schedule:
+        """Updates after every episode, or every few steps; uniform replay."""
+        when = (self.gradient_steps, self.train_every, self.warmup, 1, self.redraw_every)
+        return Schedule(*when, self.batch_size, self.replay_capacity, discount=self.discount)
 
-    def _pad(self, seen: Float[Array, "*b m"], novelty: float = 0.0) -> Float[Array, "*b d"]:
-        """φ or ŵ among all features, with this value in the novelty features."""
-        widths = [(0, 0)] * (seen.ndim - 1) + [(self.novelty, 0)]
-        return jnp.pad(seen, widths, constant_values=novelty)
+    def init(self, spec: EnvSpec, key: PRNG) -> SUState[SuccessorModel]:
+        """Λ ← θ⁻¹I, and the networks of appendices C.1 (numbered states) and C.2."""
+        prior = Posterior.prior(self.features, self.theta, self.beta, self.zeta)
+        if spec.tabular:
+            table = partial(TabularSuccessors.create, psi_init=(self.psi_init,) * self.features)
+            table = partial(table, layers=self.layers, normalise=self.normalise != "none")
+            return SUState(table(spec, key, learning_rate=self.learning_rate), prior)
+        net = partial(DeepSuccessors.create, features=self.features, hidden=self.hidden)
+        net = partial(net, psi_init=self.psi_init, psi_relu=self.psi_relu, normalise=self.normalise)
+        adam = Adam(self.learning_rate, max_norm=self.max_norm)
+        return SUState(net(spec, key, adam=adam, target_every=self.target_every), prior)
 
-    def _model(self, spec: EnvSpec, key: Key[Array, ""]) -> TabularSuccessors | DeepSuccessors:
-        if not spec.tabular:
-            return DeepSuccessors.create(spec, key, self, self._deep_adam(self.value_eps))
-        network = TabularNetwork(
-            features=self.features,
-            actions=spec.num_actions,
-            novelty=self.novelty,
-            layers=self.layers,
-            normalise=self.normalise,
-            psi_init=self.psi_init,
-        )
-        rates = (self.learning_rate, self.value_eps, self.novelty_eps)
-        return TabularSuccessors.create(spec, key, network, *rates)
+    def reference(self) -> ReferencePolicy:
+        """Return π, as `policy` says."""
+        if self.policy == "per_example":
+            return PerExample(self.policy_scale)
+        kind = Joint if self.policy == "joint" else Marginal
+        return kind(self.policy_samples, self.policy_scale)
+
+    def objective(self) -> Objective:
+        """Return equation 4."""
+        return Equation4(self.loss, self.successor_trains_phi)
+
+    def targets(self, state: SUState[SuccessorModel], batch: Batch, key: PRNG) -> Targets:
+        """y_SF = γ E_{a'~π} ψ̂(s', a') and y_Q = γ⟨ŵ, ψ̂(s', a')⟩; 0 at the end of an episode."""
+        psi = state.model.target_psi(batch.next_obs)
+        q = jnp.sum(psi * state.model.target_w, axis=-1)
+        pi = self.reference()(state.posterior, psi, q, key)
+        next_q = jnp.sum(pi * q, axis=1) if self.q_target == "policy" else jnp.max(q, axis=1)
+        ahead = bootstrap_factor(batch, self.discount)
+        return Targets(ahead[:, None] * jnp.sum(pi[:, :, None] * psi, axis=1), ahead * next_q)

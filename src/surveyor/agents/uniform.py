@@ -3,41 +3,58 @@
 import math
 
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key, Shaped
 
 from surveyor.agents.base import Agent
+from surveyor.types import Batch, EnvSpec, Transition, Update
 
 
 def median_episodes(length: int) -> float:
-    """The median number of episodes until `length` fair coins in a row fall right."""
+    """Return the median number of episodes until `length` fair coins in a row fall right."""
     return -1 / math.log2(1 - 2.0**-length) if length < 50 else math.log(2) * 2.0**length
 
 
-class Uniform(Agent):
-    """Knows nothing and learns nothing: all Q values are equal, and ties are broken fairly.
+class Uniform(Agent[Float[Array, " actions"], None]):
+    """An agent that knows and learns nothing: all Q values are equal, and ties are broken fairly.
 
     It walks to the end of a tree or chain of size L with probability 2^-L an episode;
     `median_episodes` says how long that takes.
     """
 
-    def init(self, spec, key):
-        """No parameters; only the number of actions, as the shape of a row of zeros."""
+    def init(self, spec: EnvSpec, key: Key[Array, ""]) -> Float[Array, " actions"]:
+        """Return a row of zeros, whose shape is the number of actions."""
         return jnp.zeros(spec.num_actions)
 
-    def sample(self, state, key):
-        return None
+    def sample(self, state: Float[Array, " actions"], key: Key[Array, ""]) -> None:
+        """Return nothing."""
 
-    def greedy(self, state):
-        return None
+    def greedy(self, state: Float[Array, " actions"]) -> None:
+        """Return nothing."""
 
-    def q(self, state, index, obs):
+    def q(
+        self, state: Float[Array, " actions"], index: None, obs: Shaped[Array, "..."]
+    ) -> Float[Array, "*b actions"]:
+        """Return zeros."""
         return jnp.broadcast_to(state, (*obs.shape, *state.shape))
 
-    def act(self, state, index, obs, u):
-        """Any action."""
+    def act(
+        self,
+        state: Float[Array, " actions"],
+        index: None,
+        obs: Shaped[Array, "..."],
+        u: Float[Array, " actions"],
+    ) -> Int[Array, ""]:
+        """Return any action."""
         return jnp.argmax(u)
 
-    def observe(self, state, transitions, mask):
+    def observe(
+        self, state: Float[Array, " actions"], transitions: Transition, mask: Bool[Array, " n"]
+    ) -> Float[Array, " actions"]:
+        """Change nothing."""
         return state
 
-    def learn(self, state, batch, key):
-        return state, {}
+    def learn(
+        self, state: Float[Array, " actions"], batch: Batch, key: Key[Array, ""]
+    ) -> tuple[Float[Array, " actions"], Update]:
+        """Change nothing."""
+        return state, Update()

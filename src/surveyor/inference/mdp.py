@@ -1,4 +1,4 @@
-"""A sparse empirical MDP: what followed each state and action, how often, with which reward.
+"""A sparse empirical MDP: counts of the successors of each state and action, and their rewards.
 
 For every state and action a few slots hold the successors that were seen and their counts, so that
 memory and the cost of a backup grow with the number of state-actions and not with its square.
@@ -17,18 +17,18 @@ FREE = -1
 """The successor in a slot that holds none."""
 
 
-class Model(eqx.Module):
+class EmpiricalMDP(eqx.Module):
     """Counts of successors and sums of rewards. The number after the last state is the end."""
 
     successor: Int[Array, "n actions slots"]
     count: Float[Array, "n actions slots"]
     visits: Float[Array, "n actions"]
     reward: Float[Array, "n actions"]
-    """The sum of all rewards."""
+    """Sum of all rewards."""
 
     @classmethod
-    def empty(cls, spec: EnvSpec, slots: int) -> "Model":
-        """Nothing seen."""
+    def empty(cls, spec: EnvSpec, slots: int) -> "EmpiricalMDP":
+        """Return a model that has seen nothing, with this many slots for successors."""
         pairs = (spec.num_states, spec.num_actions)
         zeros = jnp.zeros(pairs)
         successor = jnp.full((*pairs, slots), FREE, jnp.int32)
@@ -36,28 +36,28 @@ class Model(eqx.Module):
 
     @property
     def mean_reward(self) -> Float[Array, "n actions"]:
-        """The average of the rewards seen; 0 where there are none."""
+        """Average of the rewards seen; 0 where there are none."""
         return self.reward / jnp.maximum(self.visits, 1.0)
 
     @property
     def frequencies(self) -> Float[Array, "n actions slots"]:
-        """How often each successor followed, as a share of the visits."""
+        """Share of the visits that each successor followed."""
         return self.count / jnp.maximum(self.visits, 1.0)[..., None]
 
-    def add(self, transitions: Transition, mask: Bool[Array, " n"]) -> "Model":
-        """Count transitions, those where `mask`, one after another.
+    def add(self, transitions: Transition, mask: Bool[Array, " n"]) -> "EmpiricalMDP":
+        """Count the transitions in `mask`, one after another.
 
         A successor for which no slot is left counts as a visit to somewhere unknown.
         """
         n = len(self.visits)
 
-        def one(i, model: "Model") -> "Model":
+        def one(i, model: "EmpiricalMDP") -> "EmpiricalMDP":
             s, a = jnp.where(mask[i], transitions.obs[i], n), transitions.action[i]
             outcome = jnp.where(transitions.terminated[i], n, transitions.next_obs[i])
             known = model.successor.at[s, a].get(mode="clip")
             fits = jnp.where(known == outcome, 2, jnp.where(known == FREE, 1, 0))
             slot = jnp.where(jnp.max(fits) > 0, jnp.argmax(fits), known.size)
-            return Model(
+            return EmpiricalMDP(
                 model.successor.at[s, a, slot].set(outcome, mode="drop"),
                 model.count.at[s, a, slot].add(1.0, mode="drop"),
                 model.visits.at[s, a].add(1.0, mode="drop"),
@@ -74,10 +74,15 @@ class Model(eqx.Module):
         discount: float,
         horizon: int,
     ) -> Float[Array, "n actions"]:
-        """Q with `horizon` steps to go, by that many Bellman backups, or until nothing changes.
+        """Return Q with `horizon` steps to go, by Bellman backups until nothing changes.
 
-        `value` turns Q(·, s), actions along the first axis, into V(s): a maximum, or a mean under a
-        policy. What the probabilities leave out of one is worth nothing.
+        **Arguments:**
+
+        - `reward`, `probability`: of every state and action, and of its successors; the rest of
+          the probability is worth nothing.
+        - `value`: turns Q(·, s), actions along the first axis, into V(s), such as a maximum.
+        - `discount`: γ.
+        - `horizon`: the largest number of backups.
         """
         # States along the last axis: loops over short rows are slow on a CPU.
         where = jnp.where(self.successor == FREE, len(self.visits), self.successor).T

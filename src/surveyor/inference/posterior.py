@@ -16,16 +16,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Key
 
 FLOOR = 1e-8
-"""How small a diagonal of R may be next to its column: what float32 cannot tell from zero."""
+"""Smallest diagonal of R as a share of its column's norm: below it float32 sees zero."""
 DECAYED_FLOOR = 3e-5
-"""The same with decay, which shrinks what is known of directions that no longer occur, the prior
-included, without end. Past this point their variance stays where it is; long before it overflowed,
-the rounding of R would leak it into the directions that are well known."""
-
-
+"""Smallest share with decay, which shrinks Λ without end in directions that no longer occur. Below
+it their variance stays where it is; rounding of R would otherwise leak it into the directions that
+are well known."""
 PANEL = 32
 """Columns that are made triangular at a time, where there are few rows to a large R."""
 
@@ -40,7 +38,7 @@ class Posterior(eqx.Module):
 
     @classmethod
     def prior(cls, d: int, theta: float, beta: float, zeta: float = 1.0) -> "Posterior":
-        """N(0, θI), to be updated with likelihood variance β and decay ζ."""
+        """Return N(0, θI), to be updated with likelihood variance β and decay ζ."""
         return cls(jnp.eye(d) / jnp.sqrt(jnp.float32(theta)), jnp.zeros(d), beta, zeta)
 
     def update(
@@ -51,8 +49,12 @@ class Posterior(eqx.Module):
     ) -> "Posterior":
         """Condition on one feature row, or on many in the order in which they came.
 
-        Rows where `mask` is false count for nothing, decay included. Without targets only the
-        covariance is kept up (SU takes its mean from the network).
+        **Arguments:**
+
+        - `features`: rows φ.
+        - `targets`: their r; without them only the covariance is updated, since SU takes its mean
+          from the network.
+        - `mask`: the rows to use; the others count for nothing, decay included.
         """
         features = jnp.atleast_2d(features)
         n, d = features.shape
@@ -72,7 +74,7 @@ class Posterior(eqx.Module):
         shape: tuple[int, ...] = (),
         mean: Float[Array, " d"] | None = None,
     ) -> Float[Array, "*shape d"]:
-        """Draws of w ~ N(mean, Σ_w), around μ_w unless another mean is given (SU's ŵ)."""
+        """Draw w ~ N(mean, Σ_w) in this shape, around μ_w unless another mean is given (SU's ŵ)."""
         d = self.z.size
         noise = jax.random.normal(key, (d, math.prod(shape)))
         centred = solve_triangular(self.R, noise).T.reshape(*shape, d)
@@ -89,92 +91,34 @@ class Posterior(eqx.Module):
         return self.joint_covariance(jnp.eye(self.z.size))
 
     def variance(self, features: Float[Array, "*n d"]) -> Float[Array, "*n"]:
-        """φᵀΣ_wφ of each row."""
+        """Return φᵀΣ_wφ of each row."""
         return jnp.sum(self._whiten(features) ** 2, axis=0).reshape(features.shape[:-1])
 
     def joint_covariance(self, features: Float[Array, "n d"]) -> Float[Array, "n n"]:
-        """ΦΣ_wΦᵀ: how the predictions at all rows vary together."""
+        """Return ΦΣ_wΦᵀ, the covariance of the predictions at all rows."""
         white = self._whiten(features)
         return white.T @ white
 
     def diagnose(self) -> dict[str, Float[Array, ""]]:
-        """The trace of Σ_w, and the condition number of Λ."""
+        """Return the trace of Σ_w and the condition number of Λ."""
         sizes = jnp.linalg.svd(self.R, compute_uv=False)
         condition = (sizes[0] / jnp.maximum(sizes[-1], 1e-30)) ** 2
         return {"posterior_trace": jnp.sum(sizes**-2.0), "posterior_condition": condition}
 
     def _decay(self, rows: Float[Array, "*n"]) -> Float[Array, "*n"]:
-        """What is left of √Λ after so many further rows: ζ^(rows/2)."""
+        """Return the factor on √Λ after this many further rows: ζ^(rows/2)."""
         return jnp.float32(self.zeta) ** (rows / 2)
 
     def _whiten(self, features: Float[Array, "*n d"]) -> Float[Array, "d rows"]:
-        """R⁻ᵀφ, one column a row, so that ΦΣ_wΦᵀ is a Gram matrix and never indefinite."""
+        """Return R⁻ᵀφ, a column for each row, so that ΦΣ_wΦᵀ is a Gram matrix, never indefinite."""
         return solve_triangular(self.R, features.reshape(-1, self.z.size).T, trans=1)
 
 
-class ActionPosteriors(eqx.Module):
-    """One independent posterior for each action, over weights of features φ(s) (BDQN, UBE)."""
-
-    each: Posterior
-    """All of them, along the first axis of every array."""
-
-    @classmethod
-    def prior(
-        cls, actions: int, d: int, theta: float, beta: float, zeta: float = 1.0
-    ) -> "ActionPosteriors":
-        """N(0, θI) for every action."""
-        one = Posterior.prior(d, theta, beta, zeta)
-        return cls(jax.tree.map(lambda x: jnp.broadcast_to(x, (actions, *x.shape)), one))
-
-    def update(
-        self,
-        features: Float[Array, "n d"],
-        action: Int[Array, " n"],
-        mask: Bool[Array, " n"],
-    ) -> "ActionPosteriors":
-        """Condition the covariance of each action's weights on the rows in which it was taken."""
-        if len(action) < len(self.each.R):  # row by row: no action is touched that was not taken
-
-            def one(i, each):
-                old = jax.tree.map(lambda x: x[action[i]], each)
-                new = old.update(features[i], None, mask[i])
-                return jax.tree.map(lambda x, one: x.at[action[i]].set(one), each, new)
-
-            return ActionPosteriors(jax.lax.fori_loop(0, len(action), one, self.each))
-        taken = action == jnp.arange(len(self.each.R))[:, None]
-        update = jax.vmap(lambda one, taken: one.update(features, None, mask & taken))
-        return ActionPosteriors(update(self.each, taken))
-
-    def sample(
-        self, key: Key[Array, ""], mean: Float[Array, "actions d"]
-    ) -> Float[Array, "actions d"]:
-        """w_a ~ N(mean_a, Σ_a), independently for each action."""
-        draw = jax.vmap(lambda one, key, mean: one.sample(key, (), mean))
-        return draw(self.each, jax.random.split(key, len(mean)), mean)
-
-    def variance(self, features: Float[Array, "*n d"]) -> Float[Array, "*n actions"]:
-        """φᵀΣ_aφ of each row, under every action."""
-        return jax.vmap(lambda one: one.variance(features), out_axes=-1)(self.each)
-
-    def joint_covariance(self, features: Float[Array, "n d"]) -> Float[Array, "pairs pairs"]:
-        """Of ⟨φ(s), w_a⟩ at all rows and actions; zero between different actions."""
-        blocks = jax.vmap(lambda one: one.joint_covariance(features))(self.each)
-        actions, n = blocks.shape[:2]
-        joint = jnp.einsum("aij,ab->iajb", blocks, jnp.eye(actions))
-        return joint.reshape(n * actions, n * actions)
-
-    def diagnose(self) -> dict[str, Float[Array, ""]]:
-        """The trace of Σ over the weights of all actions, and the worst condition number."""
-        found = jax.lax.map(lambda one: one.diagnose(), self.each)
-        trace, condition = found["posterior_trace"], found["posterior_condition"]
-        return {"posterior_trace": jnp.sum(trace), "posterior_condition": jnp.max(condition)}
-
-
 def _triangle(known: Float[Array, "d m"], rows: Float[Array, "n m"]) -> Float[Array, "d m"]:
-    """The triangle of a QR of both, where what is known is one already.
+    """Return the triangle of a QR of both; `known` is triangular already.
 
-    Where it is large and the rows are few, a reflection of a panel of columns touches only the rows
-    of its own that are known: 2nd² operations in place of 4d³/3.
+    Where it is large and the rows are few, a reflection of a panel of columns touches only the
+    known rows of that panel: 2nd² operations in place of 4d³/3.
     """
     d, n = len(known), len(rows)
     if d < 4 * (n + PANEL):

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 ROUNDS = 5
-"""A proposal is refused in less than 5% of the cases, so that one in 3 million is after this."""
+"""Rounds of proposals: each is refused in less than 5% of the cases, all in one of 3 million."""
 
 
 def log_gamma(key: Key[Array, ""], shape: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    """The logarithm of Gamma(shape, 1) draws, by Marsaglia and Tsang's method (2000).
+    """Draw the logarithm of Gamma(shape, 1), by Marsaglia and Tsang's method (2000).
 
     JAX's own draws one number after another on a CPU, because each may take another number of
     rounds. Here all go through the same few rounds together.

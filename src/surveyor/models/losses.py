@@ -1,4 +1,4 @@
-"""Targets, and per-example losses with the paper's equation numbers, to be `jax.vmap`ped."""
+"""Targets, and losses per example with the paper's equation numbers, to be `jax.vmap`ped."""
 
 from typing import Literal
 
@@ -8,13 +8,11 @@ from jaxtyping import Array, Float
 from surveyor.types import Batch
 
 Penalty = Literal["squared", "smooth_l1"]
-"""How an error counts: squared (paper) or smooth-L1 (released code)."""
-Reduction = Literal["sum", "mean"]
-"""How the errors of all features add up: ‖·‖² is their sum (paper), the released code's a mean."""
+"""Penalty of an error: squared (paper) or smooth-L1 (released code)."""
 
 
 def penalty(error: Float[Array, "*n"], kind: Penalty) -> Float[Array, "*n"]:
-    """e², or the smooth-L1 loss: e²/2 up to |e| = 1 and |e| - 1/2 beyond."""
+    """Return e², or the smooth-L1 loss: e²/2 up to |e| = 1 and |e| - 1/2 beyond."""
     if kind == "squared":
         return jnp.square(error)
     size = jnp.abs(error)
@@ -22,8 +20,8 @@ def penalty(error: Float[Array, "*n"], kind: Penalty) -> Float[Array, "*n"]:
     return inside * (size - 0.5 * inside)
 
 
-def alive(batch: Batch, discount: float) -> Float[Array, " b"]:
-    """What the value of s' counts for: γ, or γᵐ after m steps; 0 where the episode has ended."""
+def bootstrap_factor(batch: Batch, discount: float) -> Float[Array, " b"]:
+    """Return the factor of a target's value of s': γ, γᵐ after m steps, or 0 at the end."""
     ahead = discount if batch.discount is None else batch.discount
     return ahead * (1.0 - batch.terminated)
 
@@ -31,12 +29,12 @@ def alive(batch: Batch, discount: float) -> Float[Array, " b"]:
 def td_target(
     batch: Batch, discount: float, next_value: Float[Array, "b g"]
 ) -> Float[Array, "b g"]:
-    """r + γ V(s'), for one or several values of s'; only r where the episode has ended."""
-    return batch.reward[:, None] + alive(batch, discount)[:, None] * next_value
+    """Return r + γ V(s') for one or several values of s', and r at the end of an episode."""
+    return batch.reward[:, None] + bootstrap_factor(batch, discount)[:, None] * next_value
 
 
 def weighted_mean(losses: Float[Array, " b"], batch: Batch) -> Float[Array, ""]:
-    """The mean over a batch, of which each example counts for its weight."""
+    """Return the mean over a batch, each example times its weight."""
     return jnp.mean(losses if batch.weight is None else batch.weight * losses)
 
 
@@ -45,11 +43,13 @@ def successor_loss(
     phi: Float[Array, " d"],
     next_psi: Float[Array, " d"],
     kind: Penalty = "squared",
-    reduction: Reduction = "sum",
 ) -> Float[Array, ""]:
-    """Equation 4, first term: ‖ψ_t - φ_t - γ(ψ_{t+1})†‖², given γ(ψ_{t+1})†."""
+    """Equation 4, first term: ‖ψ_t - φ_t - γ(ψ_{t+1})†‖², given γ(ψ_{t+1})†.
+
+    The paper sums squared errors over features; the released code averages smooth-L1 errors.
+    """
     errors = penalty(psi - phi - next_psi, kind)
-    return jnp.sum(errors) if reduction == "sum" else jnp.mean(errors)
+    return jnp.sum(errors) if kind == "squared" else jnp.mean(errors)
 
 
 def reward_loss(

@@ -16,6 +16,7 @@ with S(t) = Σ_{j≥1} ρʲ c(t+j), which is tabulated. The only approximation i
 ε itself.
 """
 
+import dataclasses
 import functools
 
 import equinox as eqx
@@ -55,7 +56,8 @@ class Table(eqx.Module):
         return cls(jnp.pad(value, ((0, 0), (0, columns - width))), width)
 
 
-class RowAdam(eqx.Module):
+@dataclasses.dataclass(frozen=True)
+class RowAdam:
     """Dense Adam on a `Table`, at the cost of the rows that are used."""
 
     learning_rate: float = 1e-3

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from surveyor import plots
-from surveyor.agents import BDQN, PSRL, SU, UBE, BootDQN
+from surveyor import BDQN, PSRL, SU, UBE, BootDQN, SUPlus
 from surveyor.agents.uniform import median_episodes
 from surveyor.paper.studies import Cell, Outcome, carry_out
 from surveyor.sweeps.text import table, write
@@ -23,13 +23,17 @@ AUTHORS = {
 """Episodes to solve with the released code of SU, three seeds."""
 
 LARGE = {
-    "Bootstrap+Prior 1x": BootDQN.paper_1x(),
-    "Bootstrap+Prior 25x": BootDQN.tree_25x(),
-    "SU": SU.tree(),
-    "PSRL": PSRL.deterministic(),
+    "Bootstrap+Prior 1x": BootDQN.preset("tree", "paper_1x"),
+    "Bootstrap+Prior 25x": BootDQN.preset("tree", "tree_25x"),
+    "SU (released)": SU.preset("tree", "released"),
+    "SU+": SUPlus.preset("tree"),
+    "PSRL": PSRL.preset("tree"),
 }
-PRINTED = {"Bootstrap+Prior 25x, printed": BootDQN.paper_25x()}
-"""Table 2's own settings of 25x, where those of the panel are others."""
+PRINTED = {
+    "SU (text)": SU.preset("tree", "text"),
+    "Bootstrap+Prior 25x, printed": BootDQN.preset("tree", "paper_25x"),
+}
+"""Table 2's own settings, at a few sizes."""
 SMALL = {"BDQN": BDQN(), "UBE": UBE()}
 ORDER = ["BDQN", "UBE", "Bootstrap+Prior 1x", "Bootstrap+Prior 25x", "SU", "PSRL"]
 """The panels, from left to right; PSRL is not in the paper's figure."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from surveyor import plots
-from surveyor.agents import PSRL, SU, BootDQN
+from surveyor import PSRL, SU, BootDQN, SUPlus
 from surveyor.paper.fig2 import medians
 from surveyor.paper.studies import Cell, Outcome, carry_out
 from surveyor.sweeps.text import table, write
@@ -27,15 +27,18 @@ def paper_line(size: Any) -> Any:
 
 def cells(*, quick: bool, beyond: bool) -> list[Cell]:
     """Every point of the figure."""
-    su, psrl, bootstrap, seeds = PAPER_SIZES, [20, 40, 60, 80], [10, 15, 20, 25], 5
+    released, text, plus, psrl = PAPER_SIZES, [10, 20], PAPER_SIZES, [20, 40, 60, 80]
+    bootstrap, seeds = [10, 15, 20, 25], 5
     if quick:
-        su, psrl, bootstrap, seeds = [10, 20, 40], [10, 20], [10], 3
+        released, text, plus, psrl, bootstrap, seeds = [10, 20], [10], [10, 20, 40], [10, 20], [10], 3
     elif beyond:
-        su = su + BEYOND
+        plus = plus + BEYOND
     chosen = [
-        ("SU", SU.chain(), su),
-        ("PSRL", PSRL.deterministic(), psrl),
-        ("Bootstrap+Prior", BootDQN.chain(), bootstrap),
+        ("SU (released)", SU.preset("chain", "released"), released),
+        ("SU (text)", SU.preset("chain", "text"), text),
+        ("SU+", SUPlus.preset("chain"), plus),
+        ("PSRL", PSRL.preset("chain"), psrl),
+        ("Bootstrap+Prior", BootDQN.preset("chain"), bootstrap),
     ]
     return [
         Cell(name, f"Chain-{size}", agent, seeds) for name, agent, sizes in chosen for size in sizes

@@ -1,12 +1,13 @@
-"""A ring of past transitions inside the compiled loop, and the best episode beside it."""
+"""The replay of runs by episodes: a ring of past transitions, and the best episode beside it."""
 
 import dataclasses
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int
 
+from surveyor.replay.strategies import Strategy
 from surveyor.types import Batch, Transition
 
 
@@ -17,10 +18,10 @@ class Best(eqx.Module):
     """Its return."""
     length: Int[Array, ""]
     number: Int[Array, ""]
-    """Which transition since the beginning was its first."""
+    """Number of its first transition."""
 
 
-class Replay(eqx.Module):
+class EpisodeReplay(eqx.Module):
     """The last `capacity` transitions, oldest overwritten first, and the best episode for ever.
 
     Write first and sample after: XLA then keeps the ring in place. A `lax.cond` around it, or a
@@ -30,35 +31,36 @@ class Replay(eqx.Module):
 
     storage: Int[Array, "rows columns"]
     written: Int[Array, ""]
-    """Transitions written since the beginning."""
+    """Transitions written so far."""
     newest: Int[Array, ""]
-    """How many of them came with the last `add`."""
+    """Transitions of the newest episode."""
     best: Best
     longest: int = eqx.field(static=True)
-    """How many transitions an episode has at the most."""
+    """Largest number of transitions in an episode."""
+    strategy: Strategy = eqx.field(static=True)
 
     @classmethod
-    def create(cls, capacity: int, longest: int) -> "Replay":
-        """An empty ring, for states that are numbers; it holds one episode at least."""
+    def create(cls, capacity: int, longest: int, strategy: Strategy) -> "EpisodeReplay":
+        """Return an empty ring for states that are numbers; it holds one episode at least."""
         rows = max(capacity, longest) + longest
         storage = jnp.zeros((rows, len(dataclasses.fields(Transition))), jnp.int32)
         zeros = [jnp.zeros((), jnp.int32) for _ in range(4)]
         best = Best(jnp.full((), -jnp.inf), zeros[0], zeros[1])
-        return cls(storage, zeros[2], zeros[3], best, longest)
+        return cls(storage, zeros[2], zeros[3], best, longest, strategy)
 
     @property
     def capacity(self) -> int:
-        """How many transitions the ring holds at most."""
+        """Largest number of transitions in the ring."""
         return len(self.storage) - self.longest
 
-    def add(self, episode: Transition, count: Int[Array, ""]) -> "Replay":
-        """Append the first `count` transitions, which are one episode."""
-        step = jnp.arange(episode.action.shape[0])
-        valid, nowhere = step < count, self.capacity + self.longest
-        total = jnp.sum(jnp.where(valid, episode.reward, 0.0))
+    def add(self, episode: Transition, mask: Bool[Array, " n"]) -> "EpisodeReplay":
+        """Append one episode: its leading transitions, where `mask` holds."""
+        step, count = jnp.arange(len(mask)), jnp.sum(mask, dtype=jnp.int32)
+        nowhere = len(self.storage)
+        total = jnp.sum(jnp.where(mask, episode.reward, 0.0))
         better = total > self.best.total
-        ring = jnp.where(valid, (self.written + step) % self.capacity, nowhere)
-        behind = jnp.where(valid & better, self.capacity + step, nowhere)
+        ring = jnp.where(mask, (self.written + step) % self.capacity, nowhere)
+        behind = jnp.where(mask & better, self.capacity + step, nowhere)
         where = jnp.concatenate([ring, behind])
         new = _to_rows(episode)
         storage = self.storage.at[where].set(jnp.concatenate([new, new]), mode="drop")
@@ -67,25 +69,36 @@ class Replay(eqx.Module):
             Best(total, count, self.written),
             self.best,
         )
-        return Replay(storage, self.written + count, count, best, self.longest)
+        fixed = (self.longest, self.strategy)
+        return EpisodeReplay(storage, self.written + count, count, best, *fixed)
 
-    def sample(self, key: Key[Array, ""], size: int, recent: int = 0, best: int = 0) -> Batch:
-        """`size` transitions with replacement: `recent` of them from the newest episode, `best`
-        from the best one, and all others uniformly from the ring."""
-        u, place = jax.random.uniform(key, (size,)), jnp.arange(size)
-        stored = jnp.minimum(self.written, self.capacity)
-        number = self.written - 1 - (u * stored).astype(jnp.int32)
-        newest = self.written - 1 - (u * self.newest).astype(jnp.int32)
-        number = jnp.where(place < recent, newest, number)
-        index = number % self.capacity
-        if best:
-            step = (u * self.best.length).astype(jnp.int32)
-            chosen = (recent <= place) & (place < recent + best)
-            number = jnp.where(chosen, self.best.number + step, number)
-            index = jnp.where(chosen, self.capacity + step, index)
-        obs, action, reward, next_obs, terminated = self.storage[index].T
+    def sample(self, u: Float[Array, " b"]) -> Batch:
+        """Return the batch that the strategy draws with uniform random numbers."""
+        drawn = self.strategy.draw(self, u)
+        row = drawn.number % self.capacity if drawn.row is None else drawn.row
+        obs, action, reward, next_obs, terminated = self.storage[row].T
         reward = jax.lax.bitcast_convert_type(reward, jnp.float32)
-        return Batch(obs, action, reward, next_obs, terminated > 0, number)
+        return Batch(obs, action, reward, next_obs, terminated > 0, drawn.number)
+
+    def update_priorities(
+        self, number: Int[Array, " b"], errors: Float[Array, " b"]
+    ) -> "EpisodeReplay":
+        """Return the replay as it is: none of its strategies has priorities."""
+        return self
+
+    def uniform(self, u: Float[Array, " b"]) -> Int[Array, " b"]:
+        """Return numbers of transitions in the ring, all equally likely."""
+        stored = jnp.minimum(self.written, self.capacity)
+        return self.written - 1 - (u * stored).astype(jnp.int32)
+
+    def newest_episode(self, u: Float[Array, " b"]) -> Int[Array, " b"]:
+        """Return numbers of transitions of the newest episode."""
+        return self.written - 1 - (u * self.newest).astype(jnp.int32)
+
+    def best_episode(self, u: Float[Array, " b"]) -> tuple[Int[Array, " b"], Int[Array, " b"]]:
+        """Return numbers and rows of transitions of the best episode."""
+        step = (u * self.best.length).astype(jnp.int32)
+        return self.best.number + step, self.capacity + step
 
 
 def _to_rows(steps: Transition) -> Int[Array, "n columns"]:

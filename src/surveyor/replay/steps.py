@@ -1,52 +1,74 @@
-"""The replay of agents that learn by steps, from several environments side by side.
+"""The replay of runs by steps, from several environments side by side.
 
 In the compiled loop the arrays are JAX's; beside an environment that steps in Python they are
-NumPy's and are written in place. The rest is the same code.
+NumPy's and are written in place. All other code is the same.
 """
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Bool, Float, Int, PyTree, Shaped, UInt8
 
-from surveyor.types import Batch, EnvSpec, Trail
+from surveyor.replay.strategies import Draw, Strategy, Uniform
+from surveyor.types import Batch, EnvSpec, HostArrays, Trail, Transition
 
 TERMINATED, ENDED, SKIPPED = 1, 2, 4
 """Bits of `flags`: nothing follows as far as learning is concerned; another episode follows; no
-step at all, for the environment only began an episode."""
-PRIORITY_FLOOR = 1e-3
-CORRECTION = 0.5
-"""How much of the bias of prioritised draws is taken back by weights: β of Schaul et al."""
+step at all, because the environment only began an episode."""
 
 
-class Ring(eqx.Module):
+class StepReplay(eqx.Module):
     """The last time steps of all environments, oldest overwritten first.
 
-    What followed a step is kept beside it, so that no reset ever comes between the two. Where an
-    observation is a stack of frames, only the newest is kept, a quarter or an eighth of the memory:
-    then what followed is put together from the next steps, and the last step of an episode that
-    was cut off, which nothing follows, is replaced by the one before it.
+    The observation that followed a step is kept beside it, so that no reset comes between the two.
+    Where an observation is a stack of frames, only the newest is kept, a quarter or an eighth of
+    the memory: the observation that followed is then stacked from the next steps, and the last step
+    of an episode that was cut off, which nothing follows, is replaced by the one before it.
     """
 
-    obs: Any
-    """Observations, or their newest frames: time × environments × shape."""
-    next_obs: Any
-    """What followed them; None for frames."""
-    action: Any
-    reward: Any
-    flags: Any
-    priority: Any
-    """What each is drawn in proportion to; None for all alike."""
-    written: Any
-    """Time steps written since the beginning."""
+    obs: Shaped[HostArrays, "time envs ..."]
+    """Observations, or their newest frames."""
+    next_obs: Shaped[HostArrays, "time envs ..."] | None
+    """Observations that followed them; None for frames."""
+    action: Int[HostArrays, "time envs"]
+    reward: Float[HostArrays, "time envs"]
+    flags: UInt8[HostArrays, "time envs"]
+    priority: Float[HostArrays, "time envs"] | None
+    """Weight of each in the draw; None where all are alike."""
+    written: Int[HostArrays, ""]
+    """Time steps written so far."""
     stack: int = eqx.field(static=True)
+    n_step: int = eqx.field(static=True)
+    discount: float = eqx.field(static=True)
+    """γ of returns over `n_step` steps."""
+    strategy: Strategy = eqx.field(static=True)
 
     @classmethod
     def create(
-        cls, spec: EnvSpec, capacity: int, envs: int, *, priority: bool, host: bool = False
-    ) -> "Ring":
-        """An empty one for about so many transitions: a whole number for each environment."""
+        cls,
+        spec: EnvSpec,
+        capacity: int,
+        envs: int,
+        strategy: Strategy,
+        *,
+        n_step: int = 1,
+        discount: float = 1.0,
+        host: bool = False,
+    ) -> "StepReplay":
+        """Return an empty replay.
+
+        **Arguments:**
+
+        - `spec`: the environment.
+        - `capacity`: transitions in all, rounded down to a whole number for each environment.
+        - `envs`: number of environments.
+        - `strategy`: the rule that draws batches.
+        - `n_step`, `discount`: steps of a return, and γ in it.
+        - `host`: whether arrays are NumPy's.
+        """
         xp = np if host else jnp
         lead = (max(capacity // envs, spec.stack + 2), envs)
         frame = spec.shape[1:] if spec.stack else spec.shape
@@ -56,132 +78,156 @@ class Ring(eqx.Module):
             action=xp.zeros(lead, xp.int32),
             reward=xp.zeros(lead, xp.float32),
             flags=xp.zeros(lead, xp.uint8),
-            priority=xp.zeros(lead, xp.float32) if priority else None,
+            priority=xp.zeros(lead, xp.float32) if strategy.prioritised else None,
             written=xp.zeros((), xp.int32),
             stack=spec.stack,
+            n_step=n_step,
+            discount=discount,
+            strategy=strategy,
         )
 
     def add(
         self,
-        obs: Any,
-        action: Any,
-        reward: Any,
-        next_obs: Any,
-        terminated: Any,
-        ended: Any,
-        skipped: Any = False,
-    ) -> "Ring":
+        steps: Transition,
+        ended: Bool[HostArrays, " envs"],
+        skipped: Bool[HostArrays, " envs"] | bool = False,
+    ) -> "StepReplay":
         """Append one step of every environment; those that were skipped are never drawn."""
-        xp = self._xp
+        xp = self.xp
         at = self.written % len(self.action)
-        bits = (TERMINATED, terminated), (ENDED, ended), (SKIPPED, skipped)
+        bits = (TERMINATED, steps.terminated), (ENDED, ended), (SKIPPED, skipped)
         flags = sum(bit * xp.asarray(where).astype(xp.uint8) for bit, where in bits)
-        # What `sample` would replace by the step before is never drawn by its priority.
-        drawn = ((flags & SKIPPED) == 0) & ((flags != ENDED) | (self.stack == 0))
-        new = {
-            "obs": obs[:, -1] if self.stack else obs,
-            "next_obs": None if self.stack else next_obs,
-            "action": action,
-            "reward": reward,
+        new: dict[str, Any] = {
+            "obs": steps.obs[:, -1] if self.stack else steps.obs,
+            "next_obs": None if self.stack else steps.next_obs,
+            "action": steps.action,
+            "reward": steps.reward,
             "flags": flags,
         }
         if self.priority is not None:
+            # A step that `sample` would replace by the one before is never drawn by its priority.
+            drawn = ((flags & SKIPPED) == 0) & ((flags != ENDED) | (self.stack == 0))
             new["priority"] = xp.where(drawn, xp.maximum(1.0, xp.max(self.priority)), 0.0)
-        arrays = {name: _put(getattr(self, name), at, value) for name, value in new.items()}
-        arrays.setdefault("priority", None)
-        return Ring(**arrays, written=_put(self.written, (), self.written + 1), stack=self.stack)
+        changed = {
+            name: _put(getattr(self, name), at, value)
+            for name, value in new.items()
+            if value is not None
+        }
+        written = _put(self.written, (), self.written + 1)
+        return dataclasses.replace(self, **changed, written=written)
 
-    def count(self, n_step: int) -> Any:
-        """How many time steps can be drawn."""
-        first, end = self._range(n_step)
-        return self._xp.maximum(end - first, 0)
+    @property
+    def count(self) -> Int[HostArrays, ""]:
+        """Number of time steps that can be drawn."""
+        first, end = self._range(self.n_step)
+        return self.xp.maximum(end - first, 0)
 
-    def sample(self, u: Any, n_step: int, discount: float) -> Batch:
-        """The transitions that these uniform numbers choose, over `n_step` steps or to the end."""
-        xp, envs = self._xp, self.action.shape[1]
-        time, env, weight = self._draw(u, n_step)
-        flags = self._at(self.flags, time, env)
-        time = time - ((flags & SKIPPED) > 0)  # the step before it is one, for it ended an episode
-        if self.stack:  # what followed a step that was cut off is not there: take the one before
-            time = time - (self._at(self.flags, time, env) == ENDED)
-        going = self._going(time, env, n_step)
+    def sample(self, u: Float[HostArrays, " b"]) -> Batch:
+        """Return the batch that the strategy draws with uniform random numbers."""
+        xp, envs, n = self.xp, self.action.shape[1], self.n_step
+        drawn = self.strategy.draw(self, u)
+        time, env = self._place(drawn)
+        going = self._going(time, env)
         length = xp.sum(going, axis=1, dtype=xp.int32)
-        steps = xp.arange(n_step)
-        powers = xp.asarray(discount, xp.float32) ** steps
+        steps = xp.arange(n)
+        powers = xp.asarray(self.discount, xp.float32) ** steps
         rewards = self._at(self.reward, time[:, None] + steps, env[:, None])
         last = time + length - 1
-        after = self._observation(last + 1, env) if self.stack else None
+        after = None if self.next_obs is None else self._at(self.next_obs, last, env)
         return Batch(
             obs=self._observation(time, env),
             action=self._at(self.action, time, env),
             reward=xp.sum(xp.where(going, powers * rewards, 0), axis=1).astype(xp.float32),
-            next_obs=self._at(self.next_obs, last, env) if after is None else after,
+            next_obs=self._observation(last + 1, env) if after is None else after,
             terminated=(self._at(self.flags, last, env) & TERMINATED) > 0,
             number=(time * envs + env).astype(xp.int32),
-            discount=(xp.asarray(discount, xp.float32) ** length).astype(xp.float32),
-            trail=self._trail(time, env, going, powers, rewards[:, 0]) if n_step > 1 else None,
-            weight=weight,
+            discount=(xp.asarray(self.discount, xp.float32) ** length).astype(xp.float32),
+            trail=self._trail(time, env, going, powers, rewards[:, 0]) if n > 1 else None,
+            weight=drawn.weight,
         )
 
-    def _going(self, time: Any, env: Any, n_step: int) -> Any:
-        """Whether step m of each transition still belongs to it: b × n_step."""
-        xp, steps = self._xp, self._xp.arange(n_step)
-        if n_step == 1:
-            return xp.ones((len(time), 1), bool)
-        flags = self._at(self.flags, time[:, None] + steps, env[:, None])
-        over = xp.cumsum((flags != 0).astype(xp.int32), axis=1)
-        begun = xp.concatenate([xp.ones_like(over[:, :1]), over[:, :-1] == 0], axis=1) > 0
-        if not self.stack:
-            return begun
-        # What followed a later step that was cut off is not there: the return ends before it.
-        cut = xp.cumsum(((flags == ENDED) & (steps > 0)).astype(xp.int32), axis=1) > 0
-        return begun & ~cut
+    def observations(self, u: Float[HostArrays, " b"]) -> Shaped[HostArrays, "b ..."]:
+        """Return past observations, drawn uniformly."""
+        return self._observation(*self._place(Uniform().draw(self, u)))
 
-    def reprioritise(self, number: Any, errors: Any, exponent: float) -> "Ring":
-        """Draw these transitions in proportion to |error|^exponent from now on."""
+    def update_priorities(
+        self, number: Int[HostArrays, " b"], errors: Float[HostArrays, " b"]
+    ) -> "StepReplay":
+        """Draw these transitions by their new errors, if the strategy has priorities."""
+        if self.priority is None:
+            return self
         envs = self.action.shape[1]
         at = (number // envs) % len(self.action), number % envs
-        size = (self._xp.abs(self._xp.asarray(errors)) + PRIORITY_FLOOR) ** exponent
-        priority = _put(self.priority, at, size)
-        return eqx.tree_at(lambda ring: ring.priority, self, priority)
+        new = self.strategy.priorities(self.xp.asarray(errors))
+        return dataclasses.replace(self, priority=_put(self.priority, at, new))
 
     @property
-    def _xp(self) -> Any:
+    def xp(self) -> Any:
+        """The library of the arrays: NumPy or JAX."""
         return np if isinstance(self.action, np.ndarray) else jnp
 
-    def _range(self, n_step: int) -> tuple[Any, Any]:
-        """The time steps that can be drawn: whole stacks before them, and whole returns after."""
-        oldest = self._xp.maximum(self.written - len(self.action), 0)
-        before, after = (self.stack, n_step) if self.stack else (1, n_step - 1)
-        full = self.written >= len(self.action)  # then what is before the oldest is the newest
-        return self._xp.where(full, oldest + before, 0), self.written - after
+    def uniform(self, u: Float[HostArrays, " b"]) -> Int[HostArrays, " b"]:
+        """Return numbers of transitions, all equally likely."""
+        first, end = self._range(self.n_step)
+        envs = self.action.shape[1]
+        choice = (self.xp.asarray(u) * ((end - first) * envs)).astype(self.xp.int32)
+        return first * envs + choice
 
-    def _draw(self, u: Any, n_step: int) -> tuple[Any, Any, Any]:
-        xp, (capacity, envs) = self._xp, self.action.shape
-        first, end = self._range(n_step)
-        if self.priority is None:
-            choice = (xp.asarray(u) * ((end - first) * envs)).astype(xp.int32)
-            return first + choice // envs, choice % envs, None
+    def by_priority(self, u: Float[HostArrays, " b"]) -> tuple[PyTree, PyTree, PyTree, PyTree]:
+        """Draw in proportion to priorities.
+
+        Return numbers of transitions, their priorities, the sum of all and how many there are.
+        """
+        xp, (capacity, envs) = self.xp, self.action.shape
+        first, end = self._range(self.n_step)
         ages = (xp.arange(capacity) - first) % capacity  # of each row, as a time after `first`
         sizes = xp.where((ages < end - first)[:, None], self.priority, 0.0).reshape(-1)
         # NumPy adds up one by one, for which a million floats are too many; JAX does it in a tree.
         sums = xp.cumsum(sizes, dtype=np.float64 if xp is np else None)
         choice = xp.searchsorted(sums, xp.asarray(u) * sums[-1], side="right")
         choice = xp.minimum(choice, sizes.size - 1)
-        share = sizes[choice] / sums[-1] * ((end - first) * envs)
-        # Rounding of the sums may draw what has no priority, once in millions: that counts nothing.
-        weight = xp.where(share > 0, xp.maximum(share, 1e-6) ** -CORRECTION, 0.0)
-        weight = (weight / xp.max(weight)).astype(xp.float32)
-        return first + ages[choice // envs], choice % envs, weight
+        number = (first + ages[choice // envs]) * envs + choice % envs
+        return number, sizes[choice], sums[-1], (end - first) * envs
+
+    def _place(self, drawn: Draw) -> tuple[Int[HostArrays, " b"], Int[HostArrays, " b"]]:
+        """Return time and environment of transitions, moved off steps that cannot be used."""
+        envs = self.action.shape[1]
+        time, env = drawn.number // envs, drawn.number % envs
+        flags = self._at(self.flags, time, env)
+        time = time - ((flags & SKIPPED) > 0)  # the step before ended an episode: a real one
+        if self.stack:  # nothing is stored after a step that was cut off: take the one before
+            time = time - (self._at(self.flags, time, env) == ENDED)
+        return time, env
+
+    def _going(self, time: Int[HostArrays, " b"], env: Int[HostArrays, " b"]) -> Bool[HostArrays, "b n"]:
+        """Return whether step m of each transition still belongs to its return."""
+        xp, steps = self.xp, self.xp.arange(self.n_step)
+        if self.n_step == 1:
+            return xp.ones((len(time), 1), bool)
+        flags = self._at(self.flags, time[:, None] + steps, env[:, None])
+        over = xp.cumsum((flags != 0).astype(xp.int32), axis=1)
+        begun = xp.concatenate([xp.ones_like(over[:, :1]), over[:, :-1] == 0], axis=1) > 0
+        if not self.stack:
+            return begun
+        # Nothing is stored after a later step that was cut off: the return ends before it.
+        cut = xp.cumsum(((flags == ENDED) & (steps > 0)).astype(xp.int32), axis=1) > 0
+        return begun & ~cut
+
+    def _range(self, n_step: int) -> tuple[Any, Any]:
+        """Return the range of times that can be drawn: whole stacks before, returns after."""
+        oldest = self.xp.maximum(self.written - len(self.action), 0)
+        before, after = (self.stack, n_step) if self.stack else (1, n_step - 1)
+        full = self.written >= len(self.action)  # then the row before the oldest is the newest
+        return self.xp.where(full, oldest + before, 0), self.written - after
 
     def _at(self, array: Any, time: Any, env: Any) -> Any:
         return array[time % len(self.action), env]
 
     def _observation(self, time: Any, env: Any) -> Any:
-        """The observation of this time, from its frames where it is a stack of them."""
+        """Return the observation of a time, stacked from its frames where needed."""
         if not self.stack:
             return self._at(self.obs, time, env)
-        xp = self._xp
+        xp = self.xp
         back = time[..., None] - xp.arange(self.stack - 1, -1, -1)
         frames = self._at(self.obs, back, env[..., None])
         ended = (self._at(self.flags, back[..., :-1], env[..., None]) & ENDED) > 0
@@ -191,19 +237,17 @@ class Ring(eqx.Module):
         return xp.where(same[..., None, None], frames, xp.zeros((), frames.dtype))
 
     def _trail(self, time: Any, env: Any, going: Any, powers: Any, first: Any) -> Trail:
-        later = time[:, None] + self._xp.arange(1, going.shape[1])
+        later = time[:, None] + self.xp.arange(1, going.shape[1])
         return Trail(
-            obs=self._observation(later, self._xp.broadcast_to(env[:, None], later.shape)),
+            obs=self._observation(later, self.xp.broadcast_to(env[:, None], later.shape)),
             action=self._at(self.action, later, env[:, None]),
-            discount=self._xp.where(going[:, 1:], powers[1:], 0.0).astype(self._xp.float32),
+            discount=self.xp.where(going[:, 1:], powers[1:], 0.0).astype(self.xp.float32),
             reward=first,
         )
 
 
 def _put(array: Any, at: Any, value: Any) -> Any:
-    """The array with this value there: NumPy's own, changed, or a new one of JAX."""
-    if array is None:
-        return None
+    """Write a value: into NumPy's array itself, or into a new one of JAX."""
     if isinstance(array, np.ndarray):
         array[at] = value
         return array

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from surveyor.launch.progress import done
 from surveyor.runs.evaluation import evaluate
 from surveyor.runs.run import Run
 
@@ -22,7 +21,7 @@ class PeriodicEvaluation:
     def __init__(self, run: Run, plan: EvaluationPlan | None):
         self._run, self._plan = run, plan
         written = [] if run.folder is None else run.folder.evaluations()
-        now = done(run.result)
+        now = run.progress
         # Evaluations later than the checkpoint are repeated, with identical results.
         self._records = [record for record in written if record["at"] <= now]
         if run.folder is not None and len(written) > len(self._records):
@@ -33,7 +32,7 @@ class PeriodicEvaluation:
         run, plan = self._run, self._plan
         if plan is None or run.folder is None:
             return
-        now, budget = done(run.result), run.config.budget
+        now, budget = run.progress, run.config.budget
         due = plan.times if run.finished else plan.times * now // budget
         last = self._records[-1] if self._records else {"number": 0, "of": 1}
         if due * last["of"] > last["number"] * plan.times:

@@ -8,15 +8,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from surveyor.launch.progress import done
 from surveyor.runs.folder import RunFolder
 from surveyor.runs.run import Run
-from surveyor.training import beliefs
-from surveyor.training.runner import EpisodeRunner
 
 FREE_SECONDS = 0.5
 """Seconds that the snapshots of a run may always take, compilation excluded."""
@@ -26,6 +22,10 @@ SNAPSHOT_SECONDS = 0.05
 """Assumed seconds per snapshot until the first one has been timed."""
 PENDING_BYTES = 256_000_000
 """Memory limit in bytes for copied states that wait to be processed; one copy may exceed it."""
+
+
+OBSERVED = "observations"
+"""Name of the snapshot that holds the observations which the others are about."""
 
 
 class BeliefRecorder:
@@ -38,11 +38,12 @@ class BeliefRecorder:
     def __init__(self, run: Run, folder: RunFolder):
         self._run, self._folder = run, folder
         self._spent, self._taken, self._disabled = 0.0, 0, False
-        now, every = done(run.result), run.runner.every
+        now, every = run.progress, run.runner.every
         # Snapshots later than the checkpoint are recorded again, with identical content.
         self._last = max((at for at in folder.snapshot_times() if at <= now), default=-1)
         self._times = [0, *(round(2 ** (k / 2)) * every for k in range(64))]
         run.runner.pauses = self._next
+        run.runner.observed, self._saved = _observed(folder), False
         self._thread = ThreadPoolExecutor(1)
         self._called = False
         self._copies: list[tuple[int, PyTree]] = []
@@ -58,17 +59,20 @@ class BeliefRecorder:
             return
         if not first:
             self._submit()
-        now, allowed = done(run.result), max(FREE_SECONDS, SHARE * run.seconds)
+        now, allowed = run.progress, max(FREE_SECONDS, SHARE * run.seconds)
         at_end = run.finished and now > self._last
         if not at_end and (now < self._next(self._last) or self._expected() > allowed):
             return
         self._last = now
-        if isinstance(run.runner, EpisodeRunner):
-            self._copy(now)
+        inputs = run.runner.snapshot_inputs(run.loop)
+        if inputs is None:
+            return
+        if run.runner.threaded_snapshots:
+            self._copy(now, inputs)
             if not first:
                 self._submit()
         else:
-            self._pending.append(_completed(partial(self._record_observations, now)))
+            self._pending.append(_completed(partial(self._record, now, inputs)))
         self._check_failures()
 
     def close(self) -> None:
@@ -99,8 +103,7 @@ class BeliefRecorder:
             warnings.warn(f"Belief snapshots are disabled for this run: {errors[0]}", stacklevel=3)
         return self._disabled
 
-    def _copy(self, now: int) -> None:
-        state = self._run.loop.agent, self._run.loop.visits
+    def _copy(self, now: int, state: PyTree) -> None:
         size = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
         pending = len(self._copies) + len(self._pending)
         if self._run.finished:
@@ -109,30 +112,23 @@ class BeliefRecorder:
             self._copies.append((now, jax.tree.map(np.array, state)))
 
     def _submit(self) -> None:
-        self._pending += [self._thread.submit(self._record_map, *copy) for copy in self._copies]
+        self._pending += [self._thread.submit(self._record, *copy) for copy in self._copies]
         self._copies.clear()
 
-    def _record_map(self, now: int, state: PyTree) -> None:
-        """Record the belief about every state on the environment's map."""
-        run = self._run
-        assert isinstance(run.runner, EpisodeRunner)
-        snapshot = None if self._disabled else beliefs.on_a_map(run.agent, run.runner.env)
-        if snapshot is not None:
-            key = jax.random.fold_in(jax.random.key(run.config.seed), now)
-            with self._timed():
-                params = run.runner.env.params(run.config.seed)
-                self._write(now, snapshot(*state, params, key))
-
-    def _record_observations(self, now: int) -> None:
-        """Record the belief about a few observations from the replay, once it has some."""
-        run, observations = self._run, beliefs.observations(self._run, self._folder)
-        if observations is None:
+    def _record(self, now: int, inputs: PyTree) -> None:
+        """Record one snapshot; the first one is computed twice, so that compiling is not timed."""
+        runner = self._run.runner
+        if self._disabled:
             return
-        obs, key = jnp.asarray(observations), jax.random.key(0)
-        if not self._taken:  # compile outside the timer
-            beliefs.ask(run.agent, run.state, obs, key)
+        if runner.observed is not None and not self._saved:
+            self._folder.write_snapshot(OBSERVED, {"obs": runner.observed})
+            self._saved = True
+        if not self._taken and not runner.threaded_snapshots:
+            runner.snapshot(inputs, now)
         with self._timed():
-            self._write(now, beliefs.ask(run.agent, run.state, obs, key))
+            found = runner.snapshot(inputs, now)
+            if found is not None:
+                self._write(now, found)
 
     @contextlib.contextmanager
     def _timed(self) -> Iterator[None]:
@@ -143,6 +139,14 @@ class BeliefRecorder:
 
     def _write(self, at: int, arrays: dict[str, Array]) -> None:
         self._folder.write_snapshot(at, {name: np.asarray(value) for name, value in arrays.items()})
+
+
+def _observed(folder: RunFolder) -> np.ndarray | None:
+    """Return the observations that earlier snapshots of this run are about."""
+    try:
+        return folder.read_snapshot(OBSERVED)["obs"]
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def _completed(action: Callable[[], None]) -> Future[None]:

@@ -1,4 +1,4 @@
-"""A run: what was asked for, where it stands, and what it has learnt."""
+"""A run: its configuration, its state, and what it has learnt."""
 
 import contextlib
 import dataclasses
@@ -14,42 +14,40 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from surveyor import envs
 from surveyor.agents.base import Agent
-from surveyor.envs.base import Environment, Params
 from surveyor.errors import SurveyorError
-from surveyor.training import problems
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
+from surveyor.training import runners
 from surveyor.training.runner import Runner
-from surveyor.types import QPosterior, State
+from surveyor.types import QPosterior
 
 CHECKPOINT_SECONDS = 2.0
-"""How much work a kill can cost, or more where writing a checkpoint takes long:"""
+"""Seconds between checkpoints, or more where writing one takes long."""
 CHECKPOINT_SHARE = 0.05
-"""no more than this share of the time goes into checkpoints."""
+"""Largest share of the time that goes into checkpoints."""
 RECENT = 10
-"""Records whose mean return is a run's own."""
+"""Newest records whose mean return is the run's result."""
 
 
 @dataclasses.dataclass
 class Run:
-    """A run in memory; with a folder, what it does is on disk as well."""
+    """A run in memory; with a folder it is on disk as well."""
 
     config: Config
     loop: PyTree
     metrics: list[Record]
-    """One record a test interval (returns and lengths, the test's return, mean losses), or one
-    every so many steps."""
+    """One record per test interval (returns and lengths, the test's return, mean losses), or one
+    every few steps."""
     seconds: float = 0.0
     """Time spent training, without compilation."""
     folder: RunFolder | None = None
     whole: bool = True
-    """Whether its replay is there as well, so that it can go on."""
+    """Whether its replay is loaded, so that training can continue."""
 
     @classmethod
     def new(cls, config: Config, path: Path | None = None) -> "Run":
-        """A run at its beginning; with a path, in a new folder there."""
+        """Return a new run; with a path, in a new folder there."""
         run = cls(config, None, [])
         run.loop = run.runner.start()  # before there is a folder: the environment may refuse
         run.folder = None if path is None else RunFolder.create(path, config)
@@ -57,9 +55,14 @@ class Run:
 
     @classmethod
     def open(cls, path: str | Path, source: Any = None, *, replay: bool = True) -> "Run":
-        """The run in this folder as its last checkpoint left it; `source` is its environment where
-        that cannot be made from its name. To look at what it has learnt its replay, which on Atari
-        is 7 GB, is not needed."""
+        """Return the run in a folder as its last checkpoint left it.
+
+        **Arguments:**
+
+        - `path`: the run's folder.
+        - `source`: its environment, where that cannot be made from its name.
+        - `replay`: whether to load the replay, 7 GB on Atari; only training needs it.
+        """
         folder = RunFolder.open(path)
         config = dataclasses.replace(folder.config(), source=source)
         run = cls(config, None, [], folder=folder, whole=replay)
@@ -74,8 +77,8 @@ class Run:
 
     @functools.cached_property
     def runner(self) -> Runner:
-        """What trains it."""
-        return problems.runner(self.config)
+        """The runner that trains it."""
+        return runners.runner(self.config.task, self.config.make())
 
     @property
     def agent(self) -> Agent:
@@ -83,33 +86,33 @@ class Run:
         return self.config.agent
 
     @property
-    def state(self) -> State:
-        """What the agent has learnt."""
-        return self.runner.agent(self.loop)
+    def state(self) -> PyTree:
+        """The agent's state."""
+        return self.runner.agent_state(self.loop)
 
     @property
-    def env(self) -> tuple[Environment, Params]:
-        """One of the paper's problems with the action mapping of this run's seed."""
-        return envs.make(self.config.env, self.config.seed)
+    def progress(self) -> int:
+        """Episodes or steps so far."""
+        return done(self.runner.result(self.loop))
 
     @property
     def finished(self) -> bool:
-        """Whether there is nothing left to do."""
+        """Whether training is at its end."""
         return self.runner.finished(self.loop)
 
     @property
     def solved_at(self) -> int | None:
-        """The episode of the first of ten consecutive optimal tests."""
+        """Episode of the first of ten consecutive optimal tests."""
         return self.runner.result(self.loop).get("solved_at")
 
     @property
     def first_success(self) -> int | None:
-        """The first training episode with the optimal return."""
+        """First training episode with the optimal return."""
         return self.runner.result(self.loop).get("first_success")
 
     @property
     def latest(self) -> Record:
-        """The newest record, if there is one yet."""
+        """The newest record; empty before there is one."""
         return self.metrics[-1] if self.metrics else {}
 
     @property
@@ -125,11 +128,14 @@ class Run:
         }
 
     def advance(self, before: Callable[[], None] | None = None) -> Iterator["Run"]:
-        """Train to the end, handing over after every chunk; stop iterating to stop.
+        """Train to the end, yielding after every chunk; stop iterating to stop.
 
-        `before` is called when nobody else can train this run any more. Metrics are on disk before
-        the checkpoint that counts on them. Whoever stops early calls `checkpoint` so that nothing
-        is lost.
+        Metrics are on disk before the checkpoint that counts them. A caller that stops early calls
+        `checkpoint`, so that nothing is lost.
+
+        **Arguments:**
+
+        - `before`: called once no other process can train this run.
         """
         if not self.finished:
             with contextlib.nullcontext() if self.folder is None else self.folder.held():
@@ -161,7 +167,7 @@ class Run:
             yield self
 
     def checkpoint(self) -> float:
-        """Write the whole state to the run folder now; returns when the next one is due."""
+        """Write the whole state to the run folder; return when the next checkpoint is due."""
         began = time.monotonic()
         if self.folder is not None:
             self._write(self.folder)
@@ -170,12 +176,12 @@ class Run:
 
     def _write(self, folder: RunFolder) -> None:
         if not self.whole:
-            raise SurveyorError("This run was opened without its replay, only to be looked at.")
+            raise SurveyorError("This run was opened without its replay, so it cannot be saved.")
         arrays, more = self.runner.freeze(self.loop)
         folder.save(arrays, len(self.metrics), self.seconds, more)
 
     def save(self, path: str | Path) -> Path:
-        """Write a copy of this run to a folder of its own; `surveyor.load` reads it back."""
+        """Write a copy of this run to a folder, which `surveyor.load` reads back."""
         folder = RunFolder.create(Path(path), self.config)
         folder.append(self.metrics)
         self._write(folder)
@@ -190,11 +196,16 @@ class Run:
         episode_start: Any = None,
         deterministic: bool = True,
     ) -> tuple[np.ndarray, Any]:
-        """Actions for one observation or a batch, with the signature of Stable-Baselines3.
+        """Return actions for one observation or a batch, with Stable-Baselines3's signature.
 
-        Deterministic actions are greedy on the agent's best guess. Otherwise they follow one
-        posterior sample, which is the returned state: pass it back in to keep to it, and a new
-        one is drawn where there is none or where an episode starts.
+        **Arguments:**
+
+        - `observation`: as the environment gives it.
+        - `state`: the posterior sample to follow, from the last call; None draws a new one.
+        - `episode_start`: where true, a new sample is drawn.
+        - `deterministic`: act greedily on the agent's best guess, without a sample.
+
+        The second result is the state to pass to the next call.
         """
         obs = self._checked(observation)
         rng = np.random.default_rng(0 if deterministic else None)
@@ -214,12 +225,17 @@ class Run:
         return actions.reshape(lead), state
 
     def q_posterior(self, observation: Any) -> QPosterior:
-        """Mean and joint covariance of Q over these observations and all actions."""
+        """Return mean and joint covariance of Q over these observations and all actions."""
         obs = self._checked(observation)
         return self.agent.q_posterior(self.state, obs.reshape(-1, *self.runner.spec.shape))
 
     def _checked(self, observation: Any) -> jax.Array:
         return jnp.asarray(self.runner.read(np.asarray(observation)))
+
+
+def done(result: Record) -> int:
+    """Return the steps or episodes that a result counts."""
+    return result["steps"] if "steps" in result else result["episodes"]
 
 
 @eqx.filter_jit

@@ -1,9 +1,9 @@
-"""The whole training loop as one XLA program.
+"""Learning by episodes: the whole training loop as one XLA program.
 
 Acting, replay, posterior, gradient steps and greedy tests are compiled together and called in
-chunks of test intervals; between two calls Python reports, checkpoints and can stop. How the
-intervals are cut into chunks changes nothing in the result: every random draw is derived from the
-run's key and the episode's number.
+chunks of test intervals; between two calls Python reports, checkpoints and can stop. The cut into
+chunks does not change the result: every random draw is derived from the run's key and the episode's
+number.
 """
 
 from collections.abc import Callable
@@ -17,15 +17,16 @@ from jaxtyping import Array, Float, Int, Key, PyTree
 
 from surveyor.agents.base import Agent
 from surveyor.envs.base import Environment, Params
-from surveyor.replay.episodes import Replay
-from surveyor.types import Metrics, State, Transition
+from surveyor.replay import registry
+from surveyor.replay.episodes import EpisodeReplay
+from surveyor.types import Metrics, Transition
 
 TEST_EVERY = 10
 """Training episodes between two greedy tests."""
 TESTS_TO_SOLVE = 10
 """Consecutive optimal tests that make a run solved."""
 CHUNK = 64
-"""The largest number of test intervals in one call of the program."""
+"""Largest number of test intervals in one call of the program."""
 
 # XLA would split small loops over threads, which costs more than it saves; runs share the cores
 # as whole processes instead.
@@ -33,25 +34,25 @@ COMPILER_OPTIONS: dict[str, str | bool] = {"xla_disable_hlo_passes": "cpu-parall
 
 
 class Loop(eqx.Module):
-    """All that changes while training, and so all that a checkpoint holds."""
+    """Everything that changes while training, which a checkpoint holds."""
 
-    agent: State
-    replay: Replay
+    agent_state: PyTree
+    replay: EpisodeReplay
     episode: Int[Array, ""]
     steps: Int[Array, ""]
     gradient_steps: Int[Array, ""]
     first_success: Int[Array, ""]
-    """The first training episode with the optimal return, or -1."""
+    """First training episode with the optimal return, or -1."""
     passed: Int[Array, ""]
-    """Optimal tests in a row, up to now."""
+    """Optimal tests in a row so far."""
     solved_at: Int[Array, ""]
-    """The episode of the first test of the first row of `TESTS_TO_SOLVE`, or -1."""
+    """Episode of the first of `TESTS_TO_SOLVE` optimal tests in a row, or -1."""
     visits: Int[Array, "states actions"]
-    """How often each action was taken in each state, in training."""
+    """Visits of each state and action, in training."""
 
 
 class Interval(eqx.Module):
-    """What happened between two tests; a chunk returns a stack of these."""
+    """Records between two tests; a chunk returns a stack of these."""
 
     episode: Int[Array, "*n"]
     """Episodes trained so far."""
@@ -73,16 +74,18 @@ class Rollout(eqx.Module):
 
 
 def run_keys(seed: int) -> tuple[Key[Array, ""], Key[Array, ""]]:
-    """The two keys of a run: one for its initial state, one for all of its training."""
+    """Return the two keys of a run: for its initial state, and for all of its training."""
     init_key, train_key = jax.random.split(jax.random.key(seed))
     return init_key, train_key
 
 
 def start(agent: Agent, env: Environment, key: Key[Array, ""]) -> Loop:
-    """The loop's state before the first episode."""
+    """Return the loop before the first episode."""
+    schedule = agent.schedule
+    strategy = registry.fitting(schedule.replay, "episodes")
     return Loop(
-        agent=agent.init(env.spec, key),
-        replay=Replay.create(agent.replay_capacity, env.horizon),
+        agent_state=agent.init(env.spec, key),
+        replay=EpisodeReplay.create(schedule.capacity, env.horizon, strategy),
         episode=jnp.zeros((), jnp.int32),
         steps=jnp.zeros((), jnp.int32),
         gradient_steps=jnp.zeros((), jnp.int32),
@@ -94,7 +97,7 @@ def start(agent: Agent, env: Environment, key: Key[Array, ""]) -> Loop:
 
 
 def optimal(env: Environment, total: Float[Array, "*n"]) -> Any:
-    """Whether a return is the optimal one, to within float32's rounding of a sum of rewards."""
+    """Return whether returns are optimal, to within float32's rounding of a sum of rewards."""
     return total > env.optimal_return - 1e-3
 
 
@@ -102,12 +105,12 @@ def rollout(
     agent: Agent,
     env: Environment,
     params: Params,
-    state: State,
+    agent_state: PyTree,
     index: PyTree,
     key: Key[Array, ""],
     active: Any = True,
 ) -> Rollout:
-    """Follow one index for one episode; nothing happens unless `active`."""
+    """Follow one index for one episode; an episode that is not `active` has no steps."""
     tie_key, reset_key, step_key = jax.random.split(key, 3)
     ties = jax.random.uniform(tie_key, (env.horizon, env.spec.num_actions))
     obs, env_state = env.reset(reset_key, params)
@@ -117,7 +120,7 @@ def rollout(
 
     def step(carry):
         obs, env_state, i, steps, _ = carry
-        action = agent.act(state, index, obs, ties[i])
+        action = agent.act(agent_state, index, obs, ties[i])
         key = jax.random.fold_in(step_key, i)
         next_obs, env_state, reward, terminated, truncated, info = env.step(
             key, env_state, action, params
@@ -128,7 +131,7 @@ def rollout(
 
     carry = (obs, env_state, integers[0], steps, (obs, false, ~jnp.asarray(active)))
     _, _, length, steps, end = jax.lax.while_loop(lambda carry: ~carry[-1][-1], step, carry)
-    # What followed a step is what the next one began with, and only the last one can be an end.
+    # The observation after a step is the one before the next; only the last can be an end.
     obs, action, reward = steps
     last = jnp.arange(env.horizon) == length - 1
     next_obs = jnp.where(last, end[0], jnp.roll(obs, -1))
@@ -143,26 +146,29 @@ def train_episode(
     """Algorithm 1's outer loop: sample, act for an episode, observe, learn."""
     key = jax.random.fold_in(key, loop.episode)
     sample_key, act_key, learn_key = jax.random.split(key, 3)
-    index = agent.sample(loop.agent, sample_key)
-    record = rollout(agent, env, params, loop.agent, index, act_key)
-    replay = loop.replay.add(record.transitions, record.length)
+    schedule, agent_state = agent.schedule, loop.agent_state
+    index = agent.sample(agent_state, sample_key)
+    record = rollout(agent, env, params, agent_state, index, act_key)
     mask = jnp.arange(env.horizon) < record.length
-    state = agent.observe(loop.agent, record.transitions, mask)
+    replay = loop.replay.add(record.transitions, mask)
+    agent_state = agent.observe(agent_state, record.transitions, mask)
 
-    def learn(state, key):
+    def learn(agent_state, key):
         batch_key, target_key = jax.random.split(key)
-        batch = replay.sample(batch_key, agent.batch_size, agent.recent, agent.best)
-        return agent.learn(state, batch, target_key)
+        batch = replay.sample(jax.random.uniform(batch_key, (schedule.batch_size,)))
+        agent_state, update = agent.learn(agent_state, batch, target_key)
+        return agent_state, update.metrics
 
-    state, metrics = jax.lax.scan(learn, state, jax.random.split(learn_key, agent.gradient_steps))
+    keys = jax.random.split(learn_key, schedule.updates)
+    agent_state, metrics = jax.lax.scan(learn, agent_state, keys)
     episode = loop.episode + 1
     first = (loop.first_success < 0) & optimal(env, record.total)
     loop = Loop(
-        agent=state,
+        agent_state=agent_state,
         replay=replay,
         episode=episode,
         steps=loop.steps + record.length,
-        gradient_steps=loop.gradient_steps + agent.gradient_steps,
+        gradient_steps=loop.gradient_steps + schedule.updates,
         first_success=jnp.where(first, episode, loop.first_success),
         passed=loop.passed,
         solved_at=loop.solved_at,
@@ -174,11 +180,12 @@ def train_episode(
 def test(
     agent: Agent, env: Environment, params: Params, key: Key[Array, ""], loop: Loop
 ) -> tuple[Loop, Float[Array, ""]]:
-    """One greedy episode where a test is due, and what follows from it for `solved_at`."""
+    """Play one greedy episode if a test is due, and update `solved_at`."""
     due = loop.episode % TEST_EVERY == 0
     # A child of the episode's key that its training does not use (those are its first three).
     key = jax.random.fold_in(jax.random.fold_in(key, loop.episode), 1000)
-    record = rollout(agent, env, params, loop.agent, agent.greedy(loop.agent), key, due)
+    index = agent.greedy(loop.agent_state)
+    record = rollout(agent, env, params, loop.agent_state, index, key, due)
     passed = jnp.where(optimal(env, record.total), loop.passed + 1, 0)
     passed = jnp.where(due, passed, loop.passed)
     solved = (loop.solved_at < 0) & (passed >= TESTS_TO_SOLVE)
@@ -231,7 +238,7 @@ def train_chunk(
     episodes: Int[Array, ""],
     intervals: Int[Array, ""],
 ) -> tuple[Loop, Interval, Int[Array, ""]]:
-    """Up to `intervals` intervals; returns their records and how many there were."""
+    """Train up to `intervals` intervals; return their records and how many there were."""
     each = partial(train_interval, agent, env, params, key, episodes=episodes)
     records = jax.tree.map(
         lambda shape: jnp.zeros((CHUNK, *shape.shape), shape.dtype), jax.eval_shape(each, loop)[1]

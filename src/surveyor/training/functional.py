@@ -1,96 +1,93 @@
-"""The compiled runner for functional environments that are learnt by steps: MinAtar, for example.
+"""Learning by steps from functional environments, such as MinAtar: loop and runner.
 
-Acting, the environments, the replay and learning are one XLA program; Python has its turn once a
+Acting, the environments, the replay and learning are one XLA program; Python has its turn once per
 record.
 """
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Int, Key, PyTree, Shaped
 
 from surveyor.agents.base import Agent
 from surveyor.envs.functional import Functional
-from surveyor.replay.steps import Ring
+from surveyor.envs.reading import check_observations, check_rewards
+from surveyor.replay.steps import StepReplay
 from surveyor.training import steps
-from surveyor.training.episodes import COMPILER_OPTIONS
-from surveyor.training.steps import Learning, Rhythm
-from surveyor.types import Metrics, Transition
+from surveyor.training.episodes import COMPILER_OPTIONS, run_keys
+from surveyor.training.film import coloured
+from surveyor.training.runner import Chunk, Played, See, StepRunner, Task
+from surveyor.training.steps import Learning, Round
+from surveyor.types import EnvSpec, Metrics, Transition
 
 DIAGNOSED = 32
-"""How many past observations the logged diagnostics look at."""
+"""Past observations that the logged diagnostics are computed on."""
 
 
 class StepLoop(eqx.Module):
-    """All that changes while training, and so all that a checkpoint holds."""
+    """Everything that changes while training, which a checkpoint holds."""
 
     learning: Learning
-    ring: Ring
+    replay: StepReplay
     env: PyTree
     obs: Shaped[Array, "envs ..."]
 
 
 def start(agent: Agent, env: Functional, key: Key[Array, ""]) -> StepLoop:
-    """Before the first step."""
+    """Return the loop before the first step."""
     agent_key, env_key = jax.random.split(key)
     learning = steps.start(agent, env.spec, agent_key)
-    obs, state = jax.vmap(env.reset)(jax.random.split(env_key, agent.envs))
-    ring = Ring.create(env.spec, agent.replay_capacity, agent.envs, priority=agent.priority > 0)
-    return StepLoop(learning, ring, state, obs)
+    obs, state = jax.vmap(env.reset)(jax.random.split(env_key, agent.schedule.envs))
+    return StepLoop(learning, steps.empty_replay(agent, env.spec), state, obs)
 
 
 def act(agent: Agent, env: Functional, key: Key[Array, ""], loop: StepLoop) -> StepLoop:
-    """One step of every environment."""
+    """Take one step of every environment."""
     key = jax.random.fold_in(jax.random.fold_in(key, 0), loop.learning.step)
     act_key, env_key, index_key = jax.random.split(key, 3)
     action = steps.act(agent, loop.learning, env.spec, loop.obs, act_key)
-    keys = jax.random.split(env_key, agent.envs)
+    keys = jax.random.split(env_key, agent.schedule.envs)
     obs, state, reward, terminated, truncated, final = jax.vmap(env.step)(keys, loop.env, action)
     ended = terminated | truncated
     transitions = Transition(loop.obs, action, reward, final, terminated)
     learning = steps.observe(agent, loop.learning, transitions, reward, ended, index_key)
-    ring = loop.ring.add(loop.obs, action, reward, final, terminated, ended)
-    return StepLoop(learning, ring, state, obs)
+    return StepLoop(learning, loop.replay.add(transitions, ended), state, obs)
 
 
 def update(agent: Agent, key: Key[Array, ""], loop: StepLoop) -> StepLoop:
-    """One gradient step."""
+    """Take one gradient step."""
     key = jax.random.fold_in(jax.random.fold_in(key, 1), loop.learning.gradient_steps)
     draw_key, learn_key = jax.random.split(key)
-    u = jax.random.uniform(draw_key, (agent.batch_size,))
-    batch = loop.ring.sample(u, agent.n_step, agent.discount)
+    batch = loop.replay.sample(jax.random.uniform(draw_key, (agent.schedule.batch_size,)))
     learning, errors = steps.update(agent, loop.learning, batch, learn_key)
-    ring = loop.ring
+    replay = loop.replay
     if errors is not None:
-        ring = ring.reprioritise(batch.number, errors, agent.priority)
-    return StepLoop(learning, ring, loop.env, loop.obs)
+        replay = replay.update_priorities(batch.number, errors)
+    return StepLoop(learning, replay, loop.env, loop.obs)
 
 
 def train(
-    agent: Agent,
-    env: Functional,
-    loop: StepLoop,
-    key: Key[Array, ""],
-    rounds: Int[Array, ""],
+    agent: Agent, env: Functional, loop: StepLoop, key: Key[Array, ""], rounds: Int[Array, ""]
 ) -> tuple[StepLoop, Metrics]:
-    """So many rounds of acting and learning; returns what to log of them."""
-    rhythm = Rhythm.of(agent)
+    """Act and learn for this many rounds; return the metrics to log too."""
+    each, warmup = Round.of(agent), agent.schedule.warmup
 
     def body(_, loop):
-        loop = jax.lax.fori_loop(0, rhythm.acts, lambda _, loop: act(agent, env, key, loop), loop)
-        ready = (loop.learning.step > agent.warmup) & (loop.ring.count(agent.n_step) > 0)
-        count = jnp.where(ready, rhythm.updates, 0)
+        loop = jax.lax.fori_loop(0, each.acts, lambda _, loop: act(agent, env, key, loop), loop)
+        ready = (loop.learning.step > warmup) & (loop.replay.count > 0)
+        count = jnp.where(ready, each.updates, 0)
         return jax.lax.fori_loop(0, count, lambda _, loop: update(agent, key, loop), loop)
 
     loop = jax.lax.fori_loop(0, rounds, body, loop)
     u = jax.random.uniform(jax.random.fold_in(key, 2), (DIAGNOSED,))
-    seen = loop.ring.sample(u, 1, 1.0).obs
-    learning, metrics = steps.report(agent, loop.learning, seen)
-    return StepLoop(learning, loop.ring, loop.env, loop.obs), metrics
+    learning, metrics = steps.report(agent, loop.learning, loop.replay.observations(u))
+    return StepLoop(learning, loop.replay, loop.env, loop.obs), metrics
 
 
 def compile_train(agent: Agent, env: Functional, loop: StepLoop) -> Callable[..., Any]:
@@ -100,8 +97,8 @@ def compile_train(agent: Agent, env: Functional, loop: StepLoop) -> Callable[...
     return lowered.compile(compiler_options=COMPILER_OPTIONS)
 
 
-class Played(eqx.Module):
-    """Episodes under way in a test."""
+class Playing(eqx.Module):
+    """Greedy episodes under way, side by side."""
 
     env: PyTree
     obs: Shaped[Array, "envs ..."]
@@ -110,29 +107,96 @@ class Played(eqx.Module):
     over: Array
 
 
+@eqx.filter_jit
 def play(
-    agent: Agent, env: Functional, state: PyTree, key: Key[Array, ""], episodes: int
+    agent: Agent, env: Functional, agent_state: PyTree, key: Key[Array, ""], episodes: int
 ) -> tuple[Array, Array]:
-    """Return and length of greedy episodes, all of them side by side."""
+    """Return return and length of greedy episodes."""
     reset_key, step_key = jax.random.split(key)
     obs, states = jax.vmap(env.reset)(jax.random.split(reset_key, episodes))
     zeros = jnp.zeros(episodes)
-    begin = Played(states, obs, zeros, zeros.astype(jnp.int32), zeros > 1)
-    index = agent.greedy(state)
+    begin = Playing(states, obs, zeros, zeros.astype(jnp.int32), zeros > 1)
+    index = agent.greedy(agent_state)
 
     def body(carry):
         i, now = carry
         key = jax.random.fold_in(step_key, i)
         act_key, env_key = jax.random.split(key)
         u = jax.random.uniform(act_key, (episodes, env.spec.num_actions))
-        action = jax.vmap(partial(agent.act, state, index))(now.obs, u)
+        action = jax.vmap(partial(agent.act, agent_state, index))(now.obs, u)
         keys = jax.random.split(env_key, episodes)
         obs, states, reward, terminated, truncated, _ = jax.vmap(env.step)(keys, now.env, action)
         total = now.total + jnp.where(now.over, 0.0, reward)
         length = now.length + ~now.over
-        return i + 1, Played(states, obs, total, length, now.over | terminated | truncated)
+        return i + 1, Playing(states, obs, total, length, now.over | terminated | truncated)
 
     _, end = jax.lax.while_loop(
         lambda carry: ~jnp.all(carry[1].over), body, (jnp.zeros((), jnp.int32), begin)
     )
     return end.total, end.length
+
+
+class FunctionalRunner(StepRunner):
+    """Learning by steps in one compiled program."""
+
+    def __init__(self, task: Task, env: Functional):
+        super().__init__(task)
+        self.env = env
+
+    @property
+    def spec(self) -> EnvSpec:
+        return self.env.spec
+
+    def start(self) -> StepLoop:
+        key = run_keys(self.task.seed)[0]
+        # Compiled, so that every array is a buffer of its own: all are donated.
+        return jax.jit(partial(start, self.task.agent, self.env))(key)
+
+    def chunks(self, loop: StepLoop) -> Iterator[Chunk]:
+        key = run_keys(self.task.seed)[1]
+        program = _program(self.task.agent, self.env)
+        while not self.finished(loop):
+            began, before = time.perf_counter(), int(loop.learning.step)
+            rounds = np.int32(self.rounds_left(loop))
+            loop, metrics = jax.block_until_ready(program(loop, key, rounds))
+            took = time.perf_counter() - began
+            check_rewards(self.env.name, np.asarray(loop.replay.reward))
+            check_observations(self.env.name, np.asarray(loop.obs))
+            steps = int(loop.learning.step) - before
+            yield Chunk(loop, [self.record(loop, metrics, steps, took)], took)
+
+    def play(self, agent_state: PyTree, episodes: int, seed: int) -> Played:
+        key = jax.random.key(seed)
+        totals, lengths = play(self.task.agent, self.env, agent_state, key, episodes)
+        return Played([float(x) for x in totals], [int(x) for x in lengths])
+
+    def film(self, agent_state: PyTree, seed: int, see: See) -> None:
+        if len(self.spec.shape) != 3:
+            return super().film(agent_state, seed, see)
+        agent, env = self.task.agent, self.env
+        index, key = agent.greedy(agent_state), jax.random.key(seed)
+        obs, state = env.reset(key)
+        act = jax.jit(lambda obs, u: agent.act(agent_state, index, obs, u))
+        step = jax.jit(env.step)
+        over = False
+        while not over:
+            seen = np.asarray(obs)
+            key, act_key, env_key = jax.random.split(key, 3)
+            action = act(obs, jax.random.uniform(act_key, (env.spec.num_actions,)))
+            see(seen, partial(coloured, seen), int(action))
+            obs, state, _, terminated, truncated, _ = step(env_key, state, action)
+            over = bool(terminated | truncated)
+
+
+_programs: list[tuple[Agent, Functional, Callable[..., Any]]] = []
+
+
+def _program(agent: Agent, env: Functional) -> Callable[..., Any]:
+    """Return the compiled program, kept for the next seed of the same environment."""
+    for known, other, program in _programs:
+        same = other.inner is env.inner and eqx.tree_equal(other.params, env.params)
+        if known == agent and other.spec == env.spec and bool(same):
+            return program
+    loop = jax.eval_shape(lambda: start(agent, env, jax.random.key(0)))
+    _programs[:] = [(agent, env, compile_train(agent, env, loop))]
+    return _programs[0][2]

@@ -1,56 +1,77 @@
-"""What a run does between its beginning and its end, behind one interface for every kind of
-environment."""
+"""The interface of runners: they train, play, film and snapshot one run, whatever its loop."""
 
 import abc
-import functools
 import math
-import time
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import PyTree
 
 from surveyor.agents.base import Agent
-from surveyor.envs.atari import FRAMES
-from surveyor.envs.base import Environment
-from surveyor.envs.functional import Functional
-from surveyor.envs.reading import check_observations, check_rewards
 from surveyor.errors import SurveyorError
-from surveyor.runs.config import Config
-from surveyor.runs.folder import Record
-from surveyor.training import episodes as compiled
-from surveyor.training import functional
-from surveyor.training.steps import Rhythm
-from surveyor.types import EnvSpec, State
+from surveyor.training import beliefs
+from surveyor.training.steps import Round
+from surveyor.types import EnvSpec
 
-CHUNK_SECONDS = 0.5
-"""How long a call of a compiled program is meant to take: how often Python has its turn."""
 RECORDS = 200
-"""How many records a run by steps has about."""
+"""Approximate number of records of a run by steps."""
+
+Record = dict[str, Any]
+"""One line of a run's metrics, or its result."""
+See = Callable[[np.ndarray, Callable[[], np.ndarray], int], None]
+"""Called at every step of a film with the observation, a function that draws it, and the action."""
+
+
+class Task(NamedTuple):
+    """One agent to train on one environment."""
+
+    env: str
+    """Name of the environment."""
+    agent: Agent
+    seed: int
+    budget: int
+    """Episodes or steps to train for."""
+    stop_when_solved: bool = True
+    """Whether a run by episodes ends when its problem is solved."""
+    frames_per_step: int = 1
+    """Frames that one step takes, where results are counted in frames (Atari)."""
 
 
 class Chunk(NamedTuple):
-    """Some training."""
+    """A part of a run's training."""
 
     loop: PyTree
     records: list[Record]
     seconds: float
 
 
+class Played(NamedTuple):
+    """Greedy episodes."""
+
+    returns: list[float]
+    lengths: list[int]
+    optimal_return: float | None = None
+    """The best return there is, where it is known."""
+    optimal: float | None = None
+    """Share of episodes with that return."""
+
+
 class Runner(abc.ABC):
-    """Trains the agent of a configuration; all that changes is in the loop that it hands over."""
+    """Trains the agent of a task; everything that changes is in the loop that it hands over."""
 
-    unit: str
-    """What the budget counts: episode or step."""
+    unit: ClassVar[str]
+    """Unit of the budget: episode or step."""
+    threaded_snapshots: ClassVar[bool] = False
+    """Whether snapshots are computed in a thread, from copies."""
 
-    def __init__(self, config: Config):
-        self.config = config
+    def __init__(self, task: Task):
+        self.task = task
         self.pauses: Callable[[int], int] | None = None
-        """After so many episodes or steps, when a chunk has to end next."""
+        """Returns, after this many episodes or steps, when a chunk has to end next."""
+        self.observed: np.ndarray | None = None
+        """Observations that snapshots are about, once they are chosen."""
 
     @property
     @abc.abstractmethod
@@ -60,41 +81,59 @@ class Runner(abc.ABC):
     @property
     @abc.abstractmethod
     def spec(self) -> EnvSpec:
-        """What the environment looks like to an agent."""
+        """Spaces of the environment."""
 
     @property
     def first_action(self) -> int:
-        """What the environment calls the first of its actions."""
+        """The environment's name of its first action."""
         return 0
 
     @abc.abstractmethod
     def start(self) -> PyTree:
-        """The loop at its beginning."""
+        """Return the loop before any training."""
 
     @abc.abstractmethod
     def chunks(self, loop: PyTree) -> Iterator[Chunk]:
-        """Train to the end, handing over now and then."""
+        """Train to the end, in chunks."""
 
     @abc.abstractmethod
     def result(self, loop: PyTree) -> Record:
-        """How far it has come, and how well."""
+        """Return how far training is, and its outcome so far."""
 
     @abc.abstractmethod
     def finished(self, loop: PyTree) -> bool:
-        """Whether there is nothing left to do."""
+        """Return whether training is at its end."""
 
     @abc.abstractmethod
-    def agent(self, loop: PyTree) -> State:
-        """What the agent has learnt."""
+    def agent_state(self, loop: PyTree) -> PyTree:
+        """Return the agent's state."""
+
+    @abc.abstractmethod
+    def play(self, agent_state: PyTree, episodes: int, seed: int) -> Played:
+        """Play greedy episodes; the seed breaks ties and starts episodes."""
+
+    def film(self, agent_state: PyTree, seed: int, see: See) -> None:
+        """Play one greedy episode and call `see` before every step."""
+        raise SurveyorError(f"{self.task.env} has no pictures to film.")
+
+    @abc.abstractmethod
+    def snapshot_inputs(self, loop: PyTree) -> PyTree | None:
+        """Return the part of the loop that a snapshot needs; None while there is nothing to see."""
+
+    @abc.abstractmethod
+    def snapshot(self, inputs: PyTree, at: int) -> dict[str, Any] | None:
+        """Return what the agent believes as arrays; None where nothing can be shown."""
 
     def frozen_shape(self, replay: bool = True) -> PyTree:
-        """The structure, shapes and types of what `freeze` gives, to read a checkpoint into;
-        without the replay, if that is possible, to look only at what was learnt."""
+        """Return structure, shapes and types of what `freeze` gives, to read a checkpoint into.
+
+        Without the replay, where that is possible, it only serves to look at what was learnt.
+        """
         return jax.eval_shape(self.start)
 
     def read(self, observation: np.ndarray) -> np.ndarray:
-        """Observations of the environment as its agent takes them; an error for any others."""
-        spec, name = self.spec, self.config.env
+        """Return observations of the environment as its agent takes them; raise for others."""
+        spec, name = self.spec, self.task.env
         if spec.tabular:
             whole = np.issubdtype(observation.dtype, np.integer)
             if not whole or np.any((observation < 0) | (observation >= spec.num_states)):
@@ -108,96 +147,42 @@ class Runner(abc.ABC):
         return observation.astype(spec.dtype)
 
     def freeze(self, loop: PyTree) -> tuple[PyTree, dict[str, Any]]:
-        """A loop as arrays and a little JSON, for a checkpoint."""
+        """Return a loop as arrays and a little JSON, for a checkpoint."""
         return loop, {}
 
     def thaw(self, arrays: PyTree, more: dict[str, Any]) -> PyTree:
-        """The loop again."""
+        """Return the loop of a checkpoint."""
         return arrays
 
     def close(self) -> None:  # noqa: B027
-        """Let go of what the environment holds."""
-
-
-class EpisodeRunner(Runner):
-    """The paper's problems, learnt by episodes: the whole loop is one compiled program."""
-
-    unit = "episode"
-
-    def __init__(self, config: Config, env: Environment):
-        super().__init__(config)
-        self.env = env
-
-    @property
-    def every(self) -> int:
-        return compiled.TEST_EVERY
-
-    @property
-    def spec(self) -> EnvSpec:
-        return self.env.spec
-
-    def start(self) -> compiled.Loop:
-        key = compiled.run_keys(self.config.seed)[0]
-        return compiled.start(self.config.agent, self.env, key)
-
-    def finished(self, loop: compiled.Loop) -> bool:
-        solved = int(loop.solved_at) >= 0
-        spent = int(loop.episode) >= self.config.budget
-        return spent or (solved and self.config.stop_when_solved)
-
-    def chunks(self, loop: compiled.Loop) -> Iterator[Chunk]:
-        config = self.config
-        params, key = self.env.params(config.seed), compiled.run_keys(config.seed)[1]
-        program = _episode_program(config.agent, self.env, config.stop_when_solved)
-        wanted = 1
-        while not self.finished(loop):
-            intervals = wanted
-            if self.pauses is not None:
-                left = self.pauses(int(loop.episode)) - int(loop.episode)
-                intervals = min(wanted, math.ceil(left / self.every))
-            began = time.perf_counter()
-            loop, records, done = jax.block_until_ready(
-                program(loop, params, key, np.int32(config.budget), np.int32(intervals))
-            )
-            took = time.perf_counter() - began
-            yield Chunk(loop, _to_records(records, int(done)), took)
-            if intervals == wanted:
-                grow = min(4.0, CHUNK_SECONDS / max(took, 1e-6))
-                wanted = min(compiled.CHUNK, max(1, int(intervals * grow)))
-
-    def result(self, loop: compiled.Loop) -> Record:
-        return {
-            "solved_at": _none_if_negative(loop.solved_at),
-            "first_success": _none_if_negative(loop.first_success),
-            "episodes": int(loop.episode),
-            "gradient_steps": int(loop.gradient_steps),
-        }
-
-    def agent(self, loop: compiled.Loop) -> State:
-        return loop.agent
+        """Release what the environment holds."""
 
 
 class StepRunner(Runner):
-    """What runs by steps have in common: when they end, and what they say of themselves."""
+    """Runs by steps: when they end, what they record, and their snapshots."""
 
     unit = "step"
 
+    def __init__(self, task: Task):
+        super().__init__(task)
+        self.round = Round.of(task.agent)
+
     @property
     def every(self) -> int:
-        return self.rounds_per_record * Rhythm.of(self.config.agent).steps
+        return self.rounds_per_record * self.round.steps
 
     @property
     def rounds_per_record(self) -> int:
         """Rounds of acting and learning between two records."""
-        return max(1, self.config.budget // (RECORDS * Rhythm.of(self.config.agent).steps))
+        return max(1, self.task.budget // (RECORDS * self.round.steps))
 
     def finished(self, loop: PyTree) -> bool:
-        return int(loop.learning.step) >= self.config.budget
+        return int(loop.learning.step) >= self.task.budget
 
     def rounds_left(self, loop: PyTree) -> int:
-        """Rounds to the next record, or to the end."""
-        left = self.config.budget - int(loop.learning.step)
-        return min(self.rounds_per_record, math.ceil(left / Rhythm.of(self.config.agent).steps))
+        """Return the rounds to the next record, or to the end."""
+        left = self.task.budget - int(loop.learning.step)
+        return min(self.rounds_per_record, math.ceil(left / self.round.steps))
 
     def result(self, loop: PyTree) -> Record:
         step = int(loop.learning.step)
@@ -208,11 +193,11 @@ class StepRunner(Runner):
             "gradient_steps": int(loop.learning.gradient_steps),
         }
 
-    def agent(self, loop: PyTree) -> State:
-        return loop.learning.agent
+    def agent_state(self, loop: PyTree) -> PyTree:
+        return loop.learning.agent_state
 
     def record(self, loop: PyTree, metrics: Any, steps: int, seconds: float) -> Record:
-        """One line of the metrics."""
+        """Return one line of the metrics."""
         numbers = {name: to_number(value) for name, value in metrics.items()}
         step = int(loop.learning.step)
         return {
@@ -223,82 +208,23 @@ class StepRunner(Runner):
             "steps_per_second": round(steps / max(seconds, 1e-9), 1),
         }
 
+    def snapshot_inputs(self, loop: PyTree) -> PyTree | None:
+        """Return the agent's state, once there are observations to ask it about."""
+        ready = int(loop.learning.step) >= self.task.agent.schedule.warmup
+        if self.observed is None and ready:
+            self.observed = beliefs.choose_observations(loop.replay)
+        return None if self.observed is None else self.agent_state(loop)
+
+    def snapshot(self, inputs: PyTree, at: int) -> dict[str, Any] | None:
+        """Return the belief about a few observations."""
+        key = jax.random.key(0)
+        return beliefs.about(self.task.agent, inputs, np.asarray(self.observed), key)
+
     def _frames(self, step: int) -> Record:
-        return {"frames": FRAMES * step} if self.config.by_frames else {}
-
-
-class FunctionalRunner(StepRunner):
-    """Functional environments learnt by steps: the whole loop is one compiled program."""
-
-    def __init__(self, config: Config, env: Functional):
-        super().__init__(config)
-        self.env = env
-
-    @property
-    def spec(self) -> EnvSpec:
-        return self.env.spec
-
-    def start(self) -> functional.StepLoop:
-        key = compiled.run_keys(self.config.seed)[0]
-        # Compiled, so that every array is a buffer of its own: all are donated.
-        return jax.jit(partial(functional.start, self.config.agent, self.env))(key)
-
-    def chunks(self, loop: functional.StepLoop) -> Iterator[Chunk]:
-        key = compiled.run_keys(self.config.seed)[1]
-        program = _step_program(self.config.agent, self.env)
-        while not self.finished(loop):
-            began, before = time.perf_counter(), int(loop.learning.step)
-            rounds = np.int32(self.rounds_left(loop))
-            loop, metrics = jax.block_until_ready(program(loop, key, rounds))
-            took = time.perf_counter() - began
-            check_rewards(self.env.name, np.asarray(loop.ring.reward))
-            check_observations(self.env.name, np.asarray(loop.obs))
-            steps = int(loop.learning.step) - before
-            yield Chunk(loop, [self.record(loop, metrics, steps, took)], took)
-
-
-@functools.lru_cache(maxsize=8)
-def _episode_program(agent: Agent, env: Environment, stop_when_solved: bool) -> Callable[..., Any]:
-    """The compiled program, kept for the next seed of the same problem."""
-    loop = jax.eval_shape(lambda: compiled.start(agent, env, jax.random.key(0)))
-    params = env.default_params
-    return compiled.compile_chunk(agent, env, loop, params, stop_when_solved=stop_when_solved)
-
-
-_step_programs: list[tuple[Agent, Functional, Callable[..., Any]]] = []
-
-
-def _step_program(agent: Agent, env: Functional) -> Callable[..., Any]:
-    """The compiled program, kept for the next seed of the same environment."""
-    for known, other, program in _step_programs:
-        same = other.inner is env.inner and eqx.tree_equal(other.params, env.params)
-        if known == agent and other.spec == env.spec and bool(same):
-            return program
-    loop = jax.eval_shape(lambda: functional.start(agent, env, jax.random.key(0)))
-    _step_programs[:] = [(agent, env, functional.compile_train(agent, env, loop))]
-    return _step_programs[0][2]
-
-
-def _to_records(intervals: compiled.Interval, count: int) -> list[Record]:
-    stacked = jax.tree.map(np.asarray, intervals)
-    return [_to_record(jax.tree.map(lambda x, i=i: x[i], stacked)) for i in range(count)]
-
-
-def _to_record(interval: compiled.Interval) -> Record:
-    count = int(np.sum(~np.isnan(interval.returns)))
-    return {
-        "episode": int(interval.episode),
-        "returns": [to_number(x) for x in interval.returns[:count]],
-        "lengths": [int(x) for x in interval.lengths[:count]],
-        "test_return": to_number(interval.test_return),
-        **{name: to_number(value) for name, value in interval.metrics.items()},
-    }
+        frames = self.task.frames_per_step
+        return {"frames": frames * step} if frames > 1 else {}
 
 
 def to_number(value: Any) -> float | None:
-    """A float32 as the shortest decimal that reads back as the same float32; None if not finite."""
+    """Return a float32 as the shortest decimal that reads back as it; None if not finite."""
     return float(str(np.float32(value))) if math.isfinite(value) else None
-
-
-def _none_if_negative(value: Any) -> int | None:
-    return int(value) if int(value) >= 0 else None

@@ -1,0 +1,181 @@
+"""SU+: this library's improvement of Successor Uncertainties, made of the same parts."""
+
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Key
+
+from surveyor.agents.learner import Learner
+from surveyor.agents.options import (
+    option,
+    require,
+    require_at_least,
+    require_positive,
+    require_share,
+)
+from surveyor.agents.su import SuccessorUncertainties, SUState, W
+from surveyor.inference.policies import Joint, Optimistic, ReferencePolicy
+from surveyor.inference.posterior import Posterior
+from surveyor.models.deep_successors import DeepSuccessors
+from surveyor.models.losses import bootstrap_factor
+from surveyor.models.objectives import Objective, Targets, Weighted
+from surveyor.models.successors import Bounded, BoundedModel, Novelty
+from surveyor.models.tabular_successors import TabularSuccessors
+from surveyor.types import Batch, EnvSpec, Schedule, Trail, Transition
+
+
+class SUPlus(SuccessorUncertainties[BoundedModel], Learner[SUState[BoundedModel], W]):
+    """Algorithm 1 with other parts: novelty features, an optimistic reference policy, bounded
+    targets on networks, and losses that let rewards settle. The defaults are for the chain."""
+
+    theta: float = 1.0
+    """Prior variance θ of each weight."""
+    beta: float = 1.0
+    """Likelihood variance β of a reward."""
+    zeta: float = 1.0
+    """Decay ζ of Λ at every step."""
+    discount: float = 0.995
+    """γ."""
+    features: int = 20
+    """d, the number of features."""
+    novelty: int = option(10, on="tables")
+    """Features of ψ that no state has of its own: an untried action has mean Q zero and keeps the
+    prior's variance."""
+    novelty_step: float = option(0.0, on="tables")
+    """φ of each novelty feature at every step. Above 0, ψ also grows with the steps that lie ahead,
+    so that a long known way is preferred to an untried end: right where most untried actions end
+    the episode (tree), wrong where none does (chain)."""
+    novelty_eps: float = option(1e-6, on="tables")
+    """Adam's ε of the novelty features, which lets ψ tell news n steps ahead from n + 1."""
+    random_features: int = option(0, on="networks")
+    """Features that are random waves of the observation, never trained: they separate states
+    before the first reward, which learned features cannot."""
+    random_scale: float = option(3.0, on="networks")
+    """Radians that those waves turn on average over a distance of 1 in an observation."""
+    successor_trains: Literal["all", "novelty"] = option("novelty", on="tables")
+    """Features of ψ that the successor loss trains. novelty leaves the others to the Q loss, at
+    zero until a reward is found: else the first change of ŵ would change Q in every state."""
+    q_weight: float = 10.0
+    """Weight of the Q loss."""
+    q_per_w: bool = option(False, on="networks")
+    """Whether the Q loss is divided by ‖ŵ‖², above 0.01: ψ learns from an error of Q times ŵ, which
+    is small where rewards are rare."""
+    q_trains_w: bool = False
+    """Whether the Q loss also trains ŵ. If not, ŵ cannot run away with its own targets."""
+    q_target: Literal["max", "double"] = option("max", double="networks")
+    """Next action in the Q target: the best one under the target network, or (double) under the
+    network that learns."""
+    between: Literal["all", "one"] = option("all", on="steps")
+    """Steps between of an `n_step` return whose φ is in the target of ψ: all, or one drawn at
+    random to stand for all, which takes a third of the time on a large network."""
+    policy: Literal["optimistic", "joint"] = "optimistic"
+    """Reference policy π. optimistic: greedy on mean plus standard deviation of Q, which keeps the
+    weight in ψ of what is new. joint: E[greedy policy of a sampled Q], as the paper has it."""
+    policy_samples: int = 20
+    """Draws for policy = joint."""
+    value_eps: float = 1e-3
+    """Adam's ε of everything that learns from rewards. With the usual 1e-8, steps stay large
+    however small an error is, and the maximum in the target adds up how Q wavers."""
+    hidden: int = option(128, on="networks")
+    """Width of the hidden layer."""
+    replay_capacity: int = 1_000_000
+    """Transitions in the replay."""
+    replay: str = "recent-and-best(10, 20)"
+    """Replay strategy: uniform, prioritised(α) or recent-and-best(RECENT, BEST)."""
+    gradient_steps: int = 40
+    """Gradient steps after every episode, or after every `train_every` steps."""
+    redraw_every: int = option(0, on="steps")
+    """Steps after which w is redrawn within an episode; 0 for never."""
+
+    def __check_init__(self):
+        require_positive(self, "theta", "beta", "q_weight", "value_eps", "novelty_eps")
+        require_positive(self, "random_scale")
+        require_share(self, "zeta")
+        require_at_least(self, 1, "features", "policy_samples")
+        require_at_least(self, 0, "novelty_step", "redraw_every")
+        for name in ("novelty", "random_features"):
+            value, most = getattr(self, name), self.features - 1
+            require(0 <= value <= most, f"{name} must be from 0 to {most}, not {value}.")
+        trains = self.novelty > 0 or self.successor_trains == "all"
+        require(trains, "successor_trains must be all where there are no novelty features.")
+        drawn = self.policy == "joint" or self.policy_samples == 20
+        require(drawn, "policy_samples has no effect with policy = optimistic.")
+
+    @property
+    def schedule(self) -> Schedule:
+        """Updates after every episode, or every few steps."""
+        when = (self.gradient_steps, self.train_every, self.warmup, self.envs, self.redraw_every)
+        drawn = (self.batch_size, self.replay_capacity, self.replay, self.n_step, self.discount)
+        return Schedule(*when, *drawn)
+
+    def init(self, spec: EnvSpec, key: Key[Array, ""]) -> SUState[BoundedModel]:
+        """Return N(0, θI), and tables with novelty features or a bounded network."""
+        prior = Posterior.prior(self.features, self.theta, self.beta, self.zeta)
+        if spec.tabular:
+            rest = self.features - self.novelty
+            table = TabularSuccessors.create(
+                spec,
+                key,
+                psi_init=(1.0,) * self.novelty + (0.0 if self.novelty else 1.0,) * rest,
+                psi_only=self.novelty,
+                learning_rate=self.learning_rate,
+                eps=self.value_eps,
+                psi_only_eps=self.novelty_eps,
+            )
+            trained = self.novelty if self.successor_trains == "novelty" else None
+            return SUState(Novelty(table, self.novelty, self.novelty_step, trained), prior)
+        net = DeepSuccessors.create(
+            spec,
+            key,
+            features=self.features,
+            hidden=self.hidden,
+            torso=self.torso,
+            random_features=self.random_features,
+            random_scale=self.random_scale,
+            adam=self.adam(self.value_eps),
+            target_every=self.target_every,
+        )
+        return SUState(Bounded(net, jnp.zeros(2), self.discount), prior)
+
+    def reference(self) -> ReferencePolicy:
+        """Return π, as `policy` says."""
+        return Optimistic() if self.policy == "optimistic" else Joint(self.policy_samples)
+
+    def objective(self) -> Objective:
+        """Return equation 4 with a weight on the Q loss."""
+        return Weighted(self.q_weight, self.q_per_w, self.q_trains_w)
+
+    def observe(
+        self, state: SUState[BoundedModel], transitions: Transition, mask: Bool[Array, " n"]
+    ) -> SUState[BoundedModel]:
+        """Update Λ, and the range of rewards that bounds Q."""
+        state = super().observe(state, transitions, mask)
+        return SUState(state.model.widen(transitions.reward, mask), state.posterior)
+
+    def targets(self, state: SUState[BoundedModel], batch: Batch, key: Key[Array, ""]) -> Targets:
+        """Return y_SF and y_Q, bounded; over several steps y_SF has the φ in between too."""
+        model = state.model
+        psi = model.target_psi(batch.next_obs)
+        q = jnp.sum(psi * model.target_w, axis=-1)
+        pi = self.reference()(state.posterior, psi, q, key)
+        next_q = jnp.max(q, axis=1)
+        if self.q_target == "double":
+            chosen = jnp.argmax(model.psi(batch.next_obs) @ model.w, axis=1, keepdims=True)
+            next_q = jnp.take_along_axis(q, chosen, axis=1)[:, 0]
+        ahead = bootstrap_factor(batch, self.discount)
+        next_psi = ahead[:, None] * jnp.sum(pi[:, :, None] * psi, axis=1)
+        if (trail := batch.trail) is not None:
+            if self.between == "one":
+                trail = one_step(trail, jax.random.fold_in(key, 1))
+            phi = model.phi(trail.obs, trail.action)
+            next_psi = next_psi + jnp.sum(trail.discount[:, :, None] * phi, axis=1)
+        return Targets(next_psi, ahead * model.clip_q(next_q))
+
+
+def one_step(trail: Trail, key: Key[Array, ""]) -> Trail:
+    """Draw one step of each trail in proportion to its discount; it gets the discounts of all."""
+    chosen = jax.random.categorical(key, jnp.log(trail.discount))[:, None]
+    at = jnp.arange(len(chosen))[:, None]
+    total = jnp.sum(trail.discount, axis=1, keepdims=True)  # 0 where the first step was the last
+    return Trail(trail.obs[at, chosen], trail.action[at, chosen], total, trail.reward)

@@ -1,0 +1,114 @@
+"""Reference policies π(s), section 4.1: the policy whose successor features ψ predicts.
+
+Each is a small object that turns ψ and ŵ at some states, and the posterior of w, into action
+probabilities.
+"""
+
+from typing import Protocol
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from surveyor.inference.posterior import Posterior
+
+
+def greedy_policy(q: Float[Array, "..."], axis: int = -1) -> Float[Array, "..."]:
+    """Return the greedy action probabilities of Q values along `axis`; ties are shared."""
+    best = (q == jnp.max(q, axis=axis, keepdims=True)).astype(jnp.float32)
+    return best / jnp.sum(best, axis=axis, keepdims=True)
+
+
+def entropy(policy: Float[Array, "*b actions"]) -> Float[Array, "*b"]:
+    """Return the entropy of action probabilities."""
+    terms = jnp.where(policy > 0, policy * jnp.log(jnp.maximum(policy, 1e-9)), 0.0)
+    return -jnp.sum(terms, axis=-1)
+
+
+class ReferencePolicy(Protocol):
+    """A rule for the action probabilities of the reference policy."""
+
+    def __call__(
+        self,
+        posterior: Posterior,
+        psi: Float[Array, "b actions d"],
+        q: Float[Array, "b actions"],
+        key: Key[Array, ""],
+    ) -> Float[Array, "b actions"]:
+        """Return π(s) from the posterior of w, ψ̂(s, ·) and the mean Q values."""
+        ...
+
+
+class Joint(eqx.Module):
+    """E[greedy policy of a sampled Q], from draws of w that all states share."""
+
+    samples: int
+    scale: float = 1.0
+    """Factor on the deviation of Q from its mean."""
+
+    def __call__(
+        self,
+        posterior: Posterior,
+        psi: Float[Array, "b actions d"],
+        q: Float[Array, "b actions"],
+        key: Key[Array, ""],
+    ) -> Float[Array, "b actions"]:
+        d = psi.shape[-1]
+        noise = posterior.sample(key, (self.samples,), jnp.zeros(d))
+        deviations = (psi.reshape(-1, d) @ noise.T).reshape(*q.shape, -1)
+        return jnp.mean(greedy_policy(q[:, :, None] + self.scale * deviations, 1), axis=2)
+
+
+class PerExample(eqx.Module):
+    """The greedy policy of one draw of w for each state, as algorithm 1 has it."""
+
+    scale: float = 1.0
+    """Factor on the deviation of Q from its mean."""
+
+    def __call__(
+        self,
+        posterior: Posterior,
+        psi: Float[Array, "b actions d"],
+        q: Float[Array, "b actions"],
+        key: Key[Array, ""],
+    ) -> Float[Array, "b actions"]:
+        noise = posterior.sample(key, (len(q),), jnp.zeros(psi.shape[-1]))
+        deviations = jnp.sum(psi * noise[:, None], axis=-1)
+        return greedy_policy(q + self.scale * deviations)
+
+
+class Marginal(eqx.Module):
+    """E[greedy policy of a sampled Q], from independent draws of each action's Q."""
+
+    samples: int
+    scale: float = 1.0
+    """Factor on the deviation of Q from its mean."""
+
+    def __call__(
+        self,
+        posterior: Posterior,
+        psi: Float[Array, "b actions d"],
+        q: Float[Array, "b actions"],
+        key: Key[Array, ""],
+    ) -> Float[Array, "b actions"]:
+        deviations = jnp.sqrt(posterior.variance(psi))[:, :, None]
+        deviations = deviations * jax.random.normal(key, (*q.shape, self.samples))
+        return jnp.mean(greedy_policy(q[:, :, None] + self.scale * deviations, 1), axis=2)
+
+
+class Optimistic(eqx.Module):
+    """The greedy policy of mean plus standard deviation of Q.
+
+    It keeps the weight in ψ of what is new; under E[greedy] that halves with every step that lies
+    between.
+    """
+
+    def __call__(
+        self,
+        posterior: Posterior,
+        psi: Float[Array, "b actions d"],
+        q: Float[Array, "b actions"],
+        key: Key[Array, ""],
+    ) -> Float[Array, "b actions"]:
+        return greedy_policy(q + jnp.sqrt(posterior.variance(psi)))

@@ -1,0 +1,182 @@
+"""Successor features of vectors and images: the network of the paper's appendix C.2."""
+
+import math
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key, Shaped
+
+from surveyor.models.layers import Dense
+from surveyor.models.optimiser import Adam, Trained
+from surveyor.models.successors import Loss, Outputs, unit
+from surveyor.models.torsos import Torso, TorsoName
+from surveyor.types import EnvSpec
+
+Normalise = Literal["each", "together", "none"]
+"""Norm of φ: 1 for each action (paper), 1 for all actions together (released Atari code), or as it
+comes (released tabular code)."""
+
+
+class SuccessorNet(eqx.Module):
+    """One hidden layer, from which φ̂ and ψ̂ = ψ̄(s) + ψ̃(s, a) are read off."""
+
+    torso: Torso
+    phi: Dense
+    """The hidden layer to φ for each action, side by side, before their ReLU."""
+    psi: Dense
+    """The hidden layer to ψ̄, and to ψ̃ for each action, side by side."""
+    w: Float[Array, " d"]
+
+
+class DeepSuccessors(eqx.Module):
+    """φ̂, ψ̂ and ŵ on any torso, with their target network."""
+
+    trained: Trained[SuccessorNet]
+    waves: "Waves | None"
+    actions: int = eqx.field(static=True)
+    normalise: Normalise = eqx.field(static=True)
+    psi_relu: bool = eqx.field(static=True)
+
+    @classmethod
+    def create(
+        cls,
+        spec: EnvSpec,
+        key: Key[Array, ""],
+        *,
+        features: int,
+        hidden: int,
+        torso: TorsoName = "auto",
+        psi_init: float = 0.0,
+        psi_relu: bool = False,
+        normalise: Normalise = "each",
+        random_features: int = 0,
+        random_scale: float = 1.0,
+        adam: Adam,
+        target_every: int,
+    ) -> "DeepSuccessors":
+        """Draw an untrained network with ŵ = 0 and ψ about `psi_init`.
+
+        **Arguments:**
+
+        - `spec`, `key`: the environment, and the source of randomness.
+        - `features`: d, the number of features.
+        - `hidden`, `torso`: the network before φ and ψ.
+        - `psi_init`: the bias that ψ̄ starts at.
+        - `psi_relu`: whether ψ passes through a ReLU.
+        - `normalise`: how φ is normalised.
+        - `random_features`, `random_scale`: how many features are fixed random `Waves`, and their
+          angular frequency.
+        - `adam`, `target_every`: the optimiser, and gradient steps between target updates.
+        """
+        torso_key, phi_key, psi_key, wave_key = jax.random.split(key, 4)
+        a, d, k = spec.num_actions, features, random_features
+        phi = Dense.create(phi_key, hidden, a * (d - k), gain=1.0)
+        psi = Dense.create(psi_key, hidden, (1 + a) * d, gain=1.0)
+        psi = eqx.tree_at(lambda psi: psi.bias, psi, psi.bias.at[:d].set(psi_init))
+        net = SuccessorNet(Torso.create(spec, torso, hidden, torso_key), phi, psi, jnp.zeros(d))
+        waves = Waves.create(spec, k, random_scale, wave_key) if k else None
+        return cls(Trained.create(net, adam, target_every), waves, a, normalise, psi_relu)
+
+    @property
+    def w(self) -> Float[Array, " d"]:
+        """ŵ."""
+        return self.trained.net.w
+
+    @property
+    def target_w(self) -> Float[Array, " d"]:
+        """ŵ of the target network."""
+        return self.trained.target.w
+
+    def psi(self, obs: Shaped[Array, "..."]) -> Float[Array, "*b actions d"]:
+        """Return ψ̂(s, ·)."""
+        return self._psi(self.trained.net, obs)
+
+    def target_psi(self, obs: Shaped[Array, "..."]) -> Float[Array, "*b actions d"]:
+        """Return ψ̂(s, ·) of the target network."""
+        return self._psi(self.trained.target, obs)
+
+    def phi(self, obs: Shaped[Array, "..."], action: Int[Array, "*b"]) -> Float[Array, "*b d"]:
+        """Return φ̂(s, a)."""
+        net = self.trained.net
+        rows, lead = net.torso.flatten(obs)
+        phi = self._phi(net, net.torso(rows), rows, action.reshape(-1))
+        return phi.reshape(*lead, -1)
+
+    def fit(
+        self, obs: Shaped[Array, "b ..."], action: Int[Array, " b"], loss: Loss
+    ) -> tuple["DeepSuccessors", Any]:
+        """Take one step of Adam on a loss of ψ̂(s, a), φ̂(s, a) and ŵ."""
+
+        def of_net(net: SuccessorNet):
+            hidden = net.torso(obs)
+            taken = jax.nn.one_hot(action, self.actions)[:, :, None]
+            psi = jnp.sum(self._successors(net, hidden) * taken, axis=1)
+            return loss(Outputs(psi, self._phi(net, hidden, obs, action), net.w))
+
+        gradients, found = jax.grad(of_net, has_aux=True)(self.trained.net)
+        trained = self.trained.update(gradients)
+        return eqx.tree_at(lambda model: model.trained, self, trained), found
+
+    def _psi(self, net: SuccessorNet, obs: Shaped[Array, "..."]) -> Float[Array, "*b actions d"]:
+        rows, lead = net.torso.flatten(obs)
+        psi = self._successors(net, net.torso(rows))
+        return psi.reshape(*lead, self.actions, -1)
+
+    def _successors(
+        self, net: SuccessorNet, hidden: Float[Array, "h b"]
+    ) -> Float[Array, "b actions d"]:
+        both = net.psi(hidden).reshape(1 + self.actions, -1, hidden.shape[1])
+        psi = jnp.moveaxis(both[:1] + both[1:], 2, 0)
+        return jax.nn.relu(psi) if self.psi_relu else psi
+
+    def _phi(
+        self,
+        net: SuccessorNet,
+        hidden: Float[Array, "h b"],
+        obs: Shaped[Array, "b ..."],
+        action: Int[Array, " b"],
+    ) -> Float[Array, "b d"]:
+        taken = jax.nn.one_hot(action, self.actions, axis=0)[:, None]
+        outputs = net.phi(hidden).reshape(self.actions, -1, len(action))
+        if self.normalise == "together":
+            outputs = unit(jax.nn.relu(outputs).reshape(-1, len(action)).T).T.reshape(outputs.shape)
+        phi = jax.nn.relu(jnp.sum(outputs * taken, axis=0)).T
+        if self.normalise == "each":
+            phi = unit(phi)
+        if self.waves is None:
+            return phi
+        return jnp.concatenate([phi, self.waves(obs, action)], axis=1) * 0.5**0.5
+
+
+class Waves(eqx.Module):
+    """Random Fourier features of an observation and an action (Rahimi and Recht 2007).
+
+    Their norm is about 1, and nothing trains them. Learned features cannot separate states before
+    the first reward; fixed random ones can, so new states stay uncertain.
+    """
+
+    directions: Float[Array, "actions inputs k"]
+    phases: Float[Array, "actions k"]
+    scale: float = eqx.field(static=True)
+    """Factor on observations: bytes to [0, 1], and images by the root of their pixels."""
+
+    @classmethod
+    def create(cls, spec: EnvSpec, count: int, scale: float, key: Key[Array, ""]) -> "Waves":
+        """Draw `count` features whose dot product is a Gaussian kernel of width 1 / scale."""
+        first, second = jax.random.split(key)
+        inputs = math.prod(spec.shape)
+        directions = scale * jax.random.normal(first, (spec.num_actions, inputs, count))
+        phases = jax.random.uniform(second, (spec.num_actions, count), maxval=2 * math.pi)
+        unit = 1 / 255 if spec.dtype == "uint8" else 1.0
+        return cls(directions, phases, unit / (inputs**0.5 if len(spec.shape) == 3 else 1.0))
+
+    def __call__(
+        self, obs: Shaped[Array, "b ..."], action: Int[Array, " b"]
+    ) -> Float[Array, "b k"]:
+        x = obs.reshape(len(obs), -1).astype(jnp.float32) * self.scale
+        angles = jnp.einsum("bi,aik->bak", x, self.directions) + self.phases
+        taken = jax.nn.one_hot(action, len(self.phases))[:, :, None]
+        waves = jnp.cos(jnp.sum(angles * taken, axis=1))
+        return waves * (2 / self.phases.shape[1]) ** 0.5

@@ -1,0 +1,175 @@
+"""Successor features of numbered states: the tabular network of the paper's appendix C.
+
+All that belongs to one state, φ's first layer and ψ, is a row of a `surveyor.models.tables.Table`,
+so that a gradient step touches only the rows of the states in its batch. All that states share is
+in `Shared`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, Key
+
+from surveyor.models.layers import matmul
+from surveyor.models.optimiser import Adam
+from surveyor.models.successors import Loss, Outputs, unit
+from surveyor.models.tables import RowAdam, Table
+from surveyor.types import EnvSpec
+
+Layers = Literal["one", "two"]
+
+
+class Shared(eqx.Module):
+    """The parameters that every state uses."""
+
+    w: Float[Array, " m"]
+    """ŵ."""
+    hidden_bias: Float[Array, " d"]
+    action: Float[Array, "actions inputs m"]
+    """Each action's second layer (two layers), or its summand to the first (one layer)."""
+    action_bias: Float[Array, "actions m"]
+
+
+class TabularSuccessors(eqx.Module):
+    """φ̂, ψ̂ and ŵ for states that are numbers.
+
+    ψ is linear in the one-hot state-action vector: a row holds ψ(s, a) for every action. φ has
+
+    - one layer (paper): φ(s, a) = ReLU(U_s + V_a), from one-hot state and action vectors;
+    - two layers (released code): φ(s, a) = ReLU(V_aᵀ ReLU(U_s + b) + c_a).
+
+    ψ may have more features than φ and ŵ: those come first.
+    """
+
+    rows: Table
+    """ψ̂(s, ·) and U_s of each state."""
+    shared: Shared
+    moments: optax.OptState
+    step: Int[Array, ""]
+    actions: int = eqx.field(static=True)
+    features: int = eqx.field(static=True)
+    """Features of ψ."""
+    layers: Layers = eqx.field(static=True)
+    normalise: bool = eqx.field(static=True)
+    row_adam: RowAdam = eqx.field(static=True)
+    adam: Adam = eqx.field(static=True)
+
+    @classmethod
+    def create(
+        cls,
+        spec: EnvSpec,
+        key: Key[Array, ""],
+        *,
+        psi_init: Sequence[float],
+        psi_only: int = 0,
+        layers: Layers = "one",
+        normalise: bool = True,
+        learning_rate: float,
+        eps: float = 1e-8,
+        psi_only_eps: float = 1e-8,
+    ) -> "TabularSuccessors":
+        """Draw untrained tables: folded Xavier normal φ, constant ψ, and ŵ = 0.
+
+        **Arguments:**
+
+        - `spec`, `key`: the environment, and the source of randomness.
+        - `psi_init`: the start of each feature of ψ.
+        - `psi_only`: how many of those φ does not have.
+        - `layers`, `normalise`: the shape of φ.
+        - `learning_rate`, `eps`, `psi_only_eps`: Adam's, the last for features that φ lacks.
+        """
+        state_key, action_key = jax.random.split(key)
+        n, a, d = spec.num_states, spec.num_actions, len(psi_init)
+        m = d - psi_only
+        U = _folded_xavier(state_key, (n, d), n, d)
+        if layers == "two":
+            V = _folded_xavier(action_key, (a, d, m), d, a * d)
+        else:
+            U = U[:, psi_only:]  # a hidden unit is a feature
+            V = _folded_xavier(action_key, (a, 1, m), n, d)
+        psi = jnp.broadcast_to(jnp.asarray(psi_init, jnp.float32), (n, a, d)).reshape(n, a * d)
+        shared = Shared(jnp.zeros(m), jnp.zeros(d), V, jnp.zeros((a, m)))
+        adam = Adam(learning_rate, eps, flat=True)
+        psi_eps = ((psi_only_eps,) * psi_only + (eps,) * m) * a
+        row_adam = RowAdam(learning_rate, eps=psi_eps + (eps,) * U.shape[1])
+        rows = Table.create(jnp.concatenate([psi, U], axis=1))
+        start = (rows, shared, adam.init(shared), jnp.zeros((), jnp.int32))
+        return cls(*start, a, d, layers, normalise, row_adam, adam)
+
+    @property
+    def w(self) -> Float[Array, " m"]:
+        """ŵ."""
+        return self.shared.w
+
+    @property
+    def target_w(self) -> Float[Array, " m"]:
+        """ŵ: tables have no target network."""
+        return self.shared.w
+
+    def psi(self, obs: Int[Array, "*b"]) -> Float[Array, "*b actions d"]:
+        """Return ψ̂(s, ·)."""
+        return self._split(self.row_adam.fetch(self.rows, obs, self.step).value)[0]
+
+    def target_psi(self, obs: Int[Array, "*b"]) -> Float[Array, "*b actions d"]:
+        """Return ψ̂(s, ·): tables have no target network."""
+        return self.psi(obs)
+
+    def phi(self, obs: Int[Array, "*b"], action: Int[Array, "*b"]) -> Float[Array, "*b m"]:
+        """Return φ̂(s, a)."""
+        rows = self.row_adam.fetch(self.rows, obs.reshape(-1), self.step).value
+        phi = self._phi(self._split(rows)[1], action.reshape(-1), self.shared)
+        return phi.reshape(*obs.shape, -1)
+
+    def fit(
+        self, obs: Int[Array, " b"], action: Int[Array, " b"], loss: Loss
+    ) -> tuple["TabularSuccessors", Any]:
+        """Take one step of Adam on a loss of ψ̂(s, a), φ̂(s, a) and ŵ."""
+        rows = self.row_adam.fetch(self.rows, obs, self.step)
+
+        def of_parameters(parameters):
+            psi, hidden, shared = parameters
+            taken = jax.nn.one_hot(action, self.actions)[:, :, None]
+            psi = jnp.sum(psi * taken, axis=1)
+            return loss(Outputs(psi, self._phi(hidden, action, shared), shared.w))
+
+        parameters = (*self._split(rows.value), self.shared)
+        (psi, hidden, shared), found = jax.grad(of_parameters, has_aux=True)(parameters)
+        gradient = jnp.concatenate([psi.reshape(len(psi), -1), hidden], axis=1)
+        table = self.row_adam.update(self.rows, obs, rows, gradient, self.step)
+        shared, moments = self.adam.update(self.shared, shared, self.moments)
+        new = (table, shared, moments, self.step + 1)
+        places = lambda m: (m.rows, m.shared, m.moments, m.step)  # noqa: E731
+        return eqx.tree_at(places, self, new), found
+
+    def _split(
+        self, rows: Float[Array, "*b both"]
+    ) -> tuple[Float[Array, "*b actions d"], Float[Array, "*b h"]]:
+        """Return ψ̂(s, ·) and U_s of the states with these rows."""
+        width = self.actions * self.features
+        psi = rows[..., :width].reshape(*rows.shape[:-1], self.actions, self.features)
+        return psi, rows[..., width:]
+
+    def _phi(
+        self, hidden: Float[Array, "b h"], action: Int[Array, " b"], shared: Shared
+    ) -> Float[Array, "b m"]:
+        taken = jax.nn.one_hot(action, self.actions)[:, :, None]
+        if self.layers == "two":
+            a, d, m = shared.action.shape
+            hidden = jax.nn.relu(hidden + shared.hidden_bias)
+            weights = jnp.moveaxis(shared.action, 0, 1).reshape(d, a * m)
+            outputs = matmul(hidden, weights).reshape(-1, a, m) + shared.action_bias
+        else:
+            outputs = hidden[:, None] + shared.action[:, 0]
+        phi = jax.nn.relu(jnp.sum(outputs * taken, axis=1))
+        return unit(phi) if self.normalise else phi
+
+
+def _folded_xavier(
+    key: Key[Array, ""], shape: tuple[int, ...], inputs: int, outputs: int
+) -> Float[Array, "*shape"]:
+    """Draw |N(0, 2 / (inputs + outputs))|: non-negative, so that no ReLU starts out dead."""
+    return jnp.abs(jax.random.normal(key, shape)) * (2 / (inputs + outputs)) ** 0.5

@@ -1,0 +1,105 @@
+"""Models of UBE's u(s, ·), a bound on the variance of Q: a table, or a layer on a Q network."""
+
+import math
+from collections.abc import Callable
+from typing import Protocol, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, Shaped
+
+from surveyor.models.layers import Dense
+from surveyor.models.optimiser import Adam
+from surveyor.models.tables import RowAdam, Table
+from surveyor.types import EnvSpec
+
+Loss = Callable[[Float[Array, "b actions"]], Float[Array, ""]]
+
+
+class UncertaintyModel(Protocol):
+    """u(s, ·), which is never negative."""
+
+    def value(
+        self, obs: Shaped[Array, "..."], features: Float[Array, "*b h"]
+    ) -> Float[Array, "*b actions"]:
+        """Return u(s, ·), given the hidden layer of the Q model."""
+        ...
+
+    def fit(
+        self, obs: Shaped[Array, "b ..."], features: Float[Array, "b h"], loss: Loss
+    ) -> tuple[Self, Float[Array, ""]]:
+        """Take one step of Adam on a loss of u(s, ·); return the loss too."""
+        ...
+
+
+class TabularU(eqx.Module):
+    """softplus⁻¹ of u(s, ·), a row for each state."""
+
+    table: Table
+    step: Int[Array, ""]
+    adam: RowAdam = eqx.field(static=True)
+
+    @classmethod
+    def create(cls, spec: EnvSpec, start: float, learning_rate: float) -> "TabularU":
+        """Return a table in which u is `start` everywhere."""
+        shape = (spec.num_states, spec.num_actions)
+        table = Table.create(jnp.full(shape, _softplus_inverse(start)))
+        return cls(table, jnp.zeros((), jnp.int32), RowAdam(learning_rate))
+
+    def value(
+        self, obs: Int[Array, "*b"], features: Float[Array, "*b h"]
+    ) -> Float[Array, "*b actions"]:
+        """Return u(s, ·)."""
+        return jax.nn.softplus(self.adam.fetch(self.table, obs, self.step).value)
+
+    def fit(
+        self, obs: Int[Array, " b"], features: Float[Array, "b h"], loss: Loss
+    ) -> tuple["TabularU", Float[Array, ""]]:
+        """Take one step of Adam on a loss of u(s, ·); return the loss too."""
+        rows = self.adam.fetch(self.table, obs, self.step)
+        of_rows = lambda value: loss(jax.nn.softplus(value))  # noqa: E731
+        found, gradient = jax.value_and_grad(of_rows)(rows.value)
+        table = self.adam.update(self.table, obs, rows, gradient, self.step)
+        return TabularU(table, self.step + 1, self.adam), found
+
+
+class DeepU(eqx.Module):
+    """A layer on the hidden layer of the Q network, which it does not train."""
+
+    layer: Dense
+    moments: optax.OptState
+    adam: Adam = eqx.field(static=True)
+
+    @classmethod
+    def create(cls, spec: EnvSpec, start: float, width: int, learning_rate: float) -> "DeepU":
+        """Return a layer in which u is `start` everywhere."""
+        bias = jnp.full(spec.num_actions, jnp.float32(_softplus_inverse(start)))
+        layer = Dense(jnp.zeros((spec.num_actions, width)), bias)
+        adam = Adam(learning_rate)
+        return cls(layer, adam.init(layer), adam)
+
+    def value(
+        self, obs: Shaped[Array, "..."], features: Float[Array, "*b h"]
+    ) -> Float[Array, "*b actions"]:
+        """Return u(s, ·)."""
+        return _of_layer(self.layer, features)
+
+    def fit(
+        self, obs: Shaped[Array, "b ..."], features: Float[Array, "b h"], loss: Loss
+    ) -> tuple["DeepU", Float[Array, ""]]:
+        """Take one step of Adam on a loss of u(s, ·); return the loss too."""
+        of_layer = lambda layer: loss(_of_layer(layer, features))  # noqa: E731
+        found, gradient = jax.value_and_grad(of_layer)(self.layer)
+        layer, moments = self.adam.update(self.layer, gradient, self.moments)
+        return DeepU(layer, moments, self.adam), found
+
+
+def _of_layer(layer: Dense, features: Float[Array, "*b h"]) -> Float[Array, "*b actions"]:
+    rows = jax.lax.stop_gradient(features).reshape(-1, features.shape[-1])
+    return jax.nn.softplus(layer(rows.T)).T.reshape(*features.shape[:-1], -1)
+
+
+def _softplus_inverse(value: float) -> float:
+    return value + math.log(-math.expm1(-value))

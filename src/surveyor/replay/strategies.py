@@ -1,0 +1,130 @@
+"""Strategies: which transitions of a replay make up a batch."""
+
+import abc
+import dataclasses
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import jax.numpy as jnp
+from jaxtyping import Float, Int, PyTree
+
+from surveyor.errors import SurveyorError
+from surveyor.types import Arrays, Batch
+
+
+class Replay(Protocol):
+    """Stored transitions, from which batches are drawn."""
+
+    def add(self, *args: Any, **kwargs: Any) -> "Replay":
+        """Append new transitions; the oldest are overwritten."""
+        ...
+
+    def sample(self, u: Float[Arrays, " b"]) -> Batch:
+        """Return the batch that uniform random numbers choose."""
+        ...
+
+    def update_priorities(self, number: Int[Arrays, " b"], errors: Float[Arrays, " b"]) -> "Replay":
+        """Note the errors of transitions that a batch held."""
+        ...
+
+
+class Draw(NamedTuple):
+    """The transitions of a batch."""
+
+    number: Int[Arrays, " b"]
+    """Position of each in the whole run's sequence of transitions."""
+    row: Int[Arrays, " b"] | None = None
+    """Row of the storage that holds it, where that does not follow from its number."""
+    weight: Float[Arrays, " b"] | None = None
+    """Weight in the losses, where transitions were not drawn uniformly."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Strategy(abc.ABC):
+    """A rule that draws transitions, given uniform random numbers."""
+
+    scope: ClassVar[str] = ""
+    """The runs that can use it, episodes or steps; empty for both."""
+    prioritised: ClassVar[bool] = False
+    """Whether the replay has to keep a priority for every transition."""
+
+    @abc.abstractmethod
+    def draw(self, replay: Any, u: Float[Arrays, " b"]) -> Draw:
+        """Return the transitions that uniform random numbers choose."""
+
+    def check(self, batch_size: int) -> None:  # noqa: B027
+        """Raise `SurveyorError` if batches of this size cannot be drawn."""
+
+    def priorities(self, errors: Float[Arrays, " b"]) -> Float[Arrays, " b"]:
+        """Return the priorities of transitions with these errors."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class Uniform(Strategy):
+    """All stored transitions alike, with replacement."""
+
+    def draw(self, replay: Any, u: Float[Arrays, " b"]) -> Draw:
+        """Return transitions drawn uniformly."""
+        return Draw(replay.uniform(u))
+
+
+@dataclasses.dataclass(frozen=True)
+class Prioritised(Strategy):
+    """In proportion to |error|^α (Schaul et al. 2016), with importance weights."""
+
+    scope: ClassVar[str] = "steps"
+    prioritised: ClassVar[bool] = True
+    FLOOR: ClassVar[float] = 1e-3
+    """Added to every error, so that nothing is forgotten."""
+    CORRECTION: ClassVar[float] = 0.5
+    """Share of the bias that the weights correct: β of Schaul et al."""
+
+    alpha: float = 0.6
+
+    def check(self, batch_size: int) -> None:
+        """Raise `SurveyorError` unless α is positive."""
+        if not 0 < self.alpha < float("inf"):
+            raise SurveyorError(f"α of prioritised(α) must be above 0, not {self.alpha:g}.")
+
+    def draw(self, replay: Any, u: Float[Arrays, " b"]) -> Draw:
+        """Return transitions drawn by their priorities, and their weights."""
+        xp, (number, size, sums, count) = replay.xp, replay.by_priority(u)
+        share = size / sums * count
+        # Rounding of the sums may draw a transition of priority 0, once in millions: weight 0.
+        weight = xp.where(share > 0, xp.maximum(share, 1e-6) ** -self.CORRECTION, 0.0)
+        return Draw(number, weight=(weight / xp.max(weight)).astype(xp.float32))
+
+    def priorities(self, errors: PyTree) -> PyTree:
+        """Return (|error| + floor)^α."""
+        return (abs(errors) + self.FLOOR) ** self.alpha
+
+
+@dataclasses.dataclass(frozen=True)
+class RecentAndBest(Strategy):
+    """Some from the newest episode, some from the best one so far, all others uniformly."""
+
+    scope: ClassVar[str] = "episodes"
+
+    recent: int = 0
+    best: int = 0
+
+    def check(self, batch_size: int) -> None:
+        """Raise `SurveyorError` unless both fit into a batch."""
+        counts = (self.recent, self.best)
+        if any(count < 0 or count != int(count) for count in counts) or sum(counts) > batch_size:
+            raise SurveyorError(
+                f"RECENT and BEST of recent-and-best must be whole numbers from 0, together at "
+                f"most batch_size = {batch_size}, not {self.recent:g} and {self.best:g}."
+            )
+
+    def draw(self, replay: Any, u: Float[Arrays, " b"]) -> Draw:
+        """Return the recent ones first, then those of the best episode, then the others."""
+        place = jnp.arange(len(u))
+        recent, best = int(self.recent), int(self.best)
+        number = jnp.where(place < recent, replay.newest_episode(u), replay.uniform(u))
+        if not best:
+            return Draw(number)
+        chosen = (recent <= place) & (place < recent + best)
+        of_best, row = replay.best_episode(u)
+        row = jnp.where(chosen, row, number % replay.capacity)
+        return Draw(jnp.where(chosen, of_best, number), row)
