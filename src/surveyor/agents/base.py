@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import equinox as eqx
 import jax
@@ -17,6 +17,7 @@ Obs = Shaped[Array, "..."]
 Mask = Bool[Array, " n"]
 State = TypeVar("State")
 Index = TypeVar("Index")
+Kind = TypeVar("Kind", bound="Agent")
 
 
 class Agent(eqx.Module, Generic[State, Index]):
@@ -39,7 +40,7 @@ class Agent(eqx.Module, Generic[State, Index]):
         options.require_choices(self)
 
     @classmethod
-    def preset(cls, problem: str, name: str | None = None) -> Self:
+    def preset(cls: type[Kind], problem: str, name: str | None = None) -> Kind:
         """Return the agent with the hyperparameters for a kind of problem.
 
         **Arguments:**

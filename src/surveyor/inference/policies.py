@@ -4,7 +4,7 @@ Each is a small object that turns ψ and ŵ at some states, and the posterior of
 probabilities.
 """
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -26,6 +26,7 @@ def entropy(policy: Float[Array, "*b actions"]) -> Float[Array, "*b"]:
     return -jnp.sum(terms, axis=-1)
 
 
+@runtime_checkable
 class ReferencePolicy(Protocol):
     """A rule for the action probabilities of the reference policy."""
 

@@ -1,7 +1,7 @@
 """Objectives of successor models: the loss of a batch, given its targets."""
 
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -22,6 +22,7 @@ class Targets(NamedTuple):
     """y_Q."""
 
 
+@runtime_checkable
 class Objective(Protocol):
     """A loss of a successor model's outputs."""
 

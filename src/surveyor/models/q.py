@@ -5,7 +5,7 @@ There is no output bias: it would carry what is learnt in one state into all oth
 over W would not be one over Q.
 """
 
-from typing import Protocol, Self
+from typing import Protocol, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,10 @@ from jaxtyping import Array, Float, Int, Shaped
 from surveyor.models.losses import Penalty, penalty
 from surveyor.types import Batch, Update
 
+Model = TypeVar("Model")  # not `Self`, which beartype cannot check here
 
+
+@runtime_checkable
 class FixedQ(Protocol):
     """Q values that are never trained, of the heads of an ensemble."""
 
@@ -27,6 +30,7 @@ class FixedQ(Protocol):
         ...
 
 
+@runtime_checkable
 class QModel(Protocol):
     """An ensemble of Q functions with its optimiser."""
 
@@ -59,13 +63,13 @@ class QModel(Protocol):
         ...
 
     def fit(
-        self,
+        self: Model,
         batch: Batch,
         targets: Float[Array, "b g"],
         kind: Penalty,
         heads: Int[Array, " g"] | None = None,
         mask: Float[Array, "b g"] | float = 1.0,
-    ) -> tuple[Self, Update]:
+    ) -> tuple[Model, Update]:
         """Take one step of Adam on each head's own targets, weighted by `mask`."""
         ...
 

@@ -5,12 +5,15 @@ so that algorithm 1 is written once. `Novelty` and `Bounded` wrap a model and ch
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Shaped
+
+Model = TypeVar("Model")
+"""The class of a model: beartype cannot check `Self` where methods are decorated one by one."""
 
 
 class Outputs(NamedTuple):
@@ -30,6 +33,7 @@ Loss = Callable[[Outputs], tuple[Float[Array, ""], Any]]
 """A loss of the outputs, and anything else to return."""
 
 
+@runtime_checkable
 class SuccessorModel(Protocol):
     """Features φ̂, successor features ψ̂ and reward weights ŵ."""
 
@@ -56,16 +60,17 @@ class SuccessorModel(Protocol):
         ...
 
     def fit(
-        self, obs: Shaped[Array, "b ..."], action: Int[Array, " b"], loss: Loss
-    ) -> tuple[Self, Any]:
+        self: Model, obs: Shaped[Array, "b ..."], action: Int[Array, " b"], loss: Loss
+    ) -> tuple[Model, Any]:
         """Take one step of Adam on a loss of ψ̂(s, a), φ̂(s, a) and ŵ."""
         ...
 
 
+@runtime_checkable
 class BoundedModel(SuccessorModel, Protocol):
     """A successor model that knows what its target network may say."""
 
-    def widen(self, reward: Float[Array, " n"], mask: Bool[Array, " n"]) -> Self:
+    def widen(self: Model, reward: Float[Array, " n"], mask: Bool[Array, " n"]) -> Model:
         """Return the model with these rewards within its bounds."""
         ...
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Protocol, Self
+from typing import Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -15,9 +15,11 @@ from surveyor.models.optimiser import Adam
 from surveyor.models.tables import RowAdam, Table
 from surveyor.types import EnvSpec
 
+Model = TypeVar("Model")  # not `Self`, which beartype cannot check here
 Loss = Callable[[Float[Array, "b actions"]], Float[Array, ""]]
 
 
+@runtime_checkable
 class UncertaintyModel(Protocol):
     """u(s, ·), which is never negative."""
 
@@ -28,8 +30,8 @@ class UncertaintyModel(Protocol):
         ...
 
     def fit(
-        self, obs: Shaped[Array, "b ..."], features: Float[Array, "b h"], loss: Loss
-    ) -> tuple[Self, Float[Array, ""]]:
+        self: Model, obs: Shaped[Array, "b ..."], features: Float[Array, "b h"], loss: Loss
+    ) -> tuple[Model, Float[Array, ""]]:
         """Take one step of Adam on a loss of u(s, ·); return the loss too."""
         ...
 

@@ -1,6 +1,8 @@
 """Replay strategies by name. A new one is a class and one line here."""
 
+import dataclasses
 import re
+from typing import Any
 
 from surveyor.errors import SurveyorError, unknown
 from surveyor.replay.strategies import Prioritised, RecentAndBest, Strategy, Uniform
@@ -20,13 +22,15 @@ def strategy(text: str) -> Strategy:
     found = re.fullmatch(r"\s*([\w-]+)\s*(?:\(([^()]*)\))?\s*", text)
     if found is None:
         raise SurveyorError(f"A replay strategy is a name such as prioritised(0.6), not '{text}'.")
-    name, numbers = found[1], found[2] or ""
+    name, numbers = found[1], found[2].split(",") if (found[2] or "").strip() else []
     if name not in STRATEGIES:
         raise unknown("replay strategy", name, STRATEGIES)
+    kinds: list[Any] = [field.type for field in dataclasses.fields(STRATEGIES[name])]
     try:
-        values = [float(number) for number in numbers.split(",")] if numbers.strip() else []
-        return STRATEGIES[name](*values)
-    except (TypeError, ValueError):
+        if len(numbers) > len(kinds):
+            raise ValueError
+        return STRATEGIES[name](*[kind(text) for kind, text in zip(kinds, numbers, strict=False)])
+    except ValueError:
         raise SurveyorError(
             f"'{text}' has numbers that the strategy {name} does not take."
         ) from None

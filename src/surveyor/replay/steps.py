@@ -199,7 +199,9 @@ class StepReplay(eqx.Module):
             time = time - (self._at(self.flags, time, env) == ENDED)
         return time, env
 
-    def _going(self, time: Int[HostArrays, " b"], env: Int[HostArrays, " b"]) -> Bool[HostArrays, "b n"]:
+    def _going(
+        self, time: Int[HostArrays, " b"], env: Int[HostArrays, " b"]
+    ) -> Bool[HostArrays, "b n"]:
         """Return whether step m of each transition still belongs to its return."""
         xp, steps = self.xp, self.xp.arange(self.n_step)
         if self.n_step == 1:

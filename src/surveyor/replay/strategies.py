@@ -2,7 +2,7 @@
 
 import abc
 import dataclasses
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 from jaxtyping import Float, Int, PyTree
@@ -11,6 +11,7 @@ from surveyor.errors import SurveyorError
 from surveyor.types import Arrays, Batch
 
 
+@runtime_checkable
 class Replay(Protocol):
     """Stored transitions, from which batches are drawn."""
 
@@ -80,6 +81,7 @@ class Prioritised(Strategy):
     """Share of the bias that the weights correct: β of Schaul et al."""
 
     alpha: float = 0.6
+    """Exponent of errors: 0 would be uniform."""
 
     def check(self, batch_size: int) -> None:
         """Raise `SurveyorError` unless α is positive."""
@@ -106,21 +108,23 @@ class RecentAndBest(Strategy):
     scope: ClassVar[str] = "episodes"
 
     recent: int = 0
+    """Transitions of the newest episode in a batch."""
     best: int = 0
+    """Transitions of the best episode in a batch."""
 
     def check(self, batch_size: int) -> None:
         """Raise `SurveyorError` unless both fit into a batch."""
         counts = (self.recent, self.best)
-        if any(count < 0 or count != int(count) for count in counts) or sum(counts) > batch_size:
+        if min(counts) < 0 or sum(counts) > batch_size:
             raise SurveyorError(
-                f"RECENT and BEST of recent-and-best must be whole numbers from 0, together at "
-                f"most batch_size = {batch_size}, not {self.recent:g} and {self.best:g}."
+                f"RECENT and BEST of recent-and-best must be at least 0, together at most "
+                f"batch_size = {batch_size}, not {self.recent} and {self.best}."
             )
 
     def draw(self, replay: Any, u: Float[Arrays, " b"]) -> Draw:
         """Return the recent ones first, then those of the best episode, then the others."""
         place = jnp.arange(len(u))
-        recent, best = int(self.recent), int(self.best)
+        recent, best = self.recent, self.best
         number = jnp.where(place < recent, replay.newest_episode(u), replay.uniform(u))
         if not best:
             return Draw(number)
