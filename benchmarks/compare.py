@@ -25,7 +25,7 @@ BUDGETS = {
     "ALE/Freeway": (BY_STEPS, ["--frames", "8000"]),
 }
 LEARNING = ["--agent.warmup", "1000", "--agent.replay-capacity", "10000"]
-"""More options of a second Atari run, whose 2,000 steps include gradient steps."""
+"""More options of second runs on MinAtar and Atari, whose few steps include gradient steps."""
 RENAMED = {"su-plus": "su"}
 """Names that agents have in a checkout from before SU+ had a name of its own."""
 IGNORED = ("seconds", "steps_per_second", "path")
@@ -34,8 +34,10 @@ IGNORED = ("seconds", "steps_per_second", "path")
 def cases() -> list[tuple[str, str, list[str]]]:
     """Return environment, agent and options of every run."""
     found = [(env, a, more) for env, (agents, more) in BUDGETS.items() for a in agents]
-    atari = BUDGETS["ALE/Freeway"][1]
-    return found + [("ALE/Freeway", a, [*atari, *LEARNING]) for a in BY_STEPS if a != "uniform"]
+    learners = [agent for agent in BY_STEPS if agent != "uniform"]
+    for env in ("MinAtar/Breakout", "ALE/Freeway"):
+        found += [(env, agent, [*BUDGETS[env][1], *LEARNING]) for agent in learners]
+    return found
 
 
 def train(checkout: Path, out: Path, env: str, agent: str, more: list[str]) -> dict[str, object]:

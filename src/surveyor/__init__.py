@@ -9,6 +9,7 @@ import importlib
 import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
+from surveyor import _gymnasium
 from surveyor import _settings as _settings  # before anything imports JAX
 from surveyor.errors import SurveyorError
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from surveyor.runs.evaluation import Evaluation, evaluate
     from surveyor.runs.run import Run
     from surveyor.types import Batch, EnvSpec, QPosterior, Schedule, Transition, Update
+
+_gymnasium.register_when_imported()
 
 _HOMES = {
     "Agent": "agents.base",

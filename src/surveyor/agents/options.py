@@ -8,8 +8,6 @@ import math
 import textwrap
 from typing import Any, Literal, NamedTuple, get_args
 
-import equinox as eqx
-
 from surveyor.errors import SurveyorError
 
 Scope = Literal["tables", "networks", "episodes", "steps"]
@@ -47,13 +45,23 @@ def option(default: Any, *, on: Scope | None = None, **choices: Scope) -> Any:
     - `on`: the only scope in which it has an effect; None for everywhere.
     - `choices`: values of it that have an effect in one scope only.
     """
-    return eqx.field(default=default, metadata={"on": on, "choices": choices})
+    return dataclasses.field(default=default, metadata={"on": on, "choices": choices})
 
 
 def unread(agent: Any, setting: Setting) -> dict[str, Scope]:
-    """Return the options of an agent or agent class that have no effect, with their scope."""
-    scopes = {field.name: field.metadata.get("on") for field in dataclasses.fields(agent)}
-    return {name: on for name, on in scopes.items() if on and not setting.covers(on)}
+    """Return the options of an agent or agent class that have no effect, with their scope.
+
+    An option of which only one value has an effect is among them.
+    """
+    found: dict[str, Scope] = {}
+    for field in dataclasses.fields(agent):
+        on, choices = field.metadata.get("on"), field.metadata.get("choices", {})
+        silent = [scope for scope in choices.values() if not setting.covers(scope)]
+        if on and not setting.covers(on):
+            found[field.name] = on
+        elif silent and len(get_args(field.type)) - len(silent) < 2:
+            found[field.name] = silent[0]
+    return found
 
 
 def refuse_unread(agent: Any, setting: Setting, env: str) -> None:

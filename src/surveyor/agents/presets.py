@@ -229,7 +229,7 @@ _PLUS_CLASSIC = {
 }
 SU_PLUS: Presets = {
     "default": Preset(
-        "ours",
+        "found by this library's own searches (docs/agents/su-plus.md)",
         {
             "tree": {
                 "discount": 1.0,

@@ -6,7 +6,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, Shaped
 
 from surveyor.agents.base import Agent
-from surveyor.types import Batch, EnvSpec, Transition, Update
+from surveyor.agents.options import option
+from surveyor.types import Batch, EnvSpec, Schedule, Transition, Update
 
 
 def median_episodes(length: int) -> float:
@@ -20,6 +21,14 @@ class Uniform(Agent[Float[Array, " actions"], None]):
     It walks to the end of a tree or chain of size L with probability 2^-L an episode;
     `median_episodes` says how long that takes.
     """
+
+    envs: int = option(1, on="steps")
+    """Environments played side by side."""
+
+    @property
+    def schedule(self) -> Schedule:
+        """No updates."""
+        return Schedule(envs=self.envs)
 
     def init(self, spec: EnvSpec, key: Key[Array, ""]) -> Float[Array, " actions"]:
         """Return a row of zeros, whose shape is the number of actions."""

@@ -1,20 +1,31 @@
-"""Command-line options from dataclasses, by tyro; what is wrong with them in one sentence."""
+"""Command-line options from dataclasses, by tyro, with one-sentence errors; outcomes of runs."""
 
 import contextlib
 import io
+import json
 import re
-from typing import Any
+import sys
+from typing import Annotated, Any
 
 import tyro
 
 from surveyor.errors import SurveyorError
 
+Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+"""An option that is true if it is given."""
+
 
 def parse(kind: Any, argv: list[str], prog: str, default: Any = None) -> Any:
-    """An instance of a dataclass, from words of the command line; what they do not say is as in
-    `default`.
+    """Return an instance of a dataclass from words of the command line.
 
-    Tyro explains a mistake in a frame of several lines; a `SurveyorError` says the same in one.
+    Tyro explains a mistake in a frame of several lines; the `SurveyorError` says it in one.
+
+    **Arguments:**
+
+    - `kind`: the dataclass.
+    - `argv`: the words.
+    - `prog`: the command, for `--help`.
+    - `default`: the instance that holds what the words do not say.
     """
     said = io.StringIO()
     try:
@@ -28,7 +39,7 @@ def parse(kind: Any, argv: list[str], prog: str, default: Any = None) -> Any:
 
 
 def _sentence(frame: str) -> str:
-    """What a frame says, without the frame."""
+    """Return the text of a frame, without the frame."""
     text = re.sub(r"[│╭╮╰╯─|+]|-{3,}|\s+", " ", frame)
     text = re.sub(r" +", " ", text).strip()
     for pattern, sentence in SENTENCES.items():
@@ -52,4 +63,26 @@ SENTENCES = {
     ),
     r"Missing from (.*?): \S+ (.*?) \(required\)": r"\1 needs to know: \2",
 }
-"""What tyro says (version 1.0), and what the user is told."""
+"""Messages of tyro 1.0 as patterns, and the sentences for the user."""
+
+
+def conclude(env: str, agent: str, results: list[dict[str, Any]], *, as_json: bool) -> int:
+    """Print the outcome of runs; return 130 if one was stopped before its end, else 0."""
+    from surveyor.launch.progress import summary
+    from surveyor.sweeps.statistics import median_solved
+
+    stopped = [result["path"] for result in results if not result.pop("finished")]
+    times = [result.get("solved_at") for result in results]
+    median = median_solved(times)
+    if as_json:
+        print(json.dumps({"env": env, "agent": agent, "runs": results, "median_solved_at": median}))
+    else:
+        for result in results:
+            print(f"{env} {agent} seed {result['seed']}: {summary(result)}\n  {result['path']}")
+        if len(results) > 1 and "steps" not in results[0]:
+            solved = sum(time is not None for time in times)
+            said = "" if median is None else f", median episode {median:g}"
+            print(f"{solved} of {len(results)} solved{said}")
+    for path in stopped:
+        print(f"Stopped; everything is saved. Continue: surveyor resume {path}", file=sys.stderr)
+    return 130 if stopped else 0

@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
+from surveyor.agents.options import Setting
+
 if TYPE_CHECKING:
     from surveyor.envs.base import Environment
     from surveyor.envs.functional import Functional
@@ -73,6 +75,10 @@ class Family:
     """Return the size of a problem, or None if the family has no sizes."""
     candidates: Callable[[str], list[str]] = _no_names
     """Return valid names that a misspelt one could mean, for error messages."""
+
+    def setting(self, name: str) -> Setting:
+        """Return the facts about an environment that decide which options have an effect."""
+        return Setting(self.by_episodes or self.preset(name) == "numbered", self.by_episodes)
 
     @property
     def by_episodes(self) -> bool:

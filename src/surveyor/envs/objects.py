@@ -97,7 +97,9 @@ def fit(agent: Agent, env: Any) -> Agent:
         return agent
     every = agent.schedule.every
     fits = every % count == 0 or (every and count % every == 0)
-    return dataclasses.replace(agent, envs=count, train_every=every if fits else count)
+    changes = {"envs": count, "train_every": every if fits else count}
+    known = {field.name for field in dataclasses.fields(agent)}
+    return dataclasses.replace(agent, **{k: v for k, v in changes.items() if k in known})
 
 
 def _wrappers(env: Any) -> list[str]:

@@ -1,7 +1,6 @@
 """Training, resuming and loading one run: `train`, `resume`, `load`."""
 
 import contextlib
-import dataclasses
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from surveyor import agents
+from surveyor.agents import options
 from surveyor.agents.base import Agent
 from surveyor.envs import families, objects
 from surveyor.envs.family import Family
@@ -44,6 +44,7 @@ def configure(
     source = None if isinstance(env, str) else env
     if isinstance(agent, str):
         agent = objects.fit(agents.preset(agent, family.preset(name)), env)
+    options.refuse_unread(agent, family.setting(name), name)
     if protocol is not None and protocol not in family.protocols:
         raise unknown(f"protocol of {name}", protocol, family.protocols)
     if frames is not None:
@@ -163,7 +164,6 @@ def outcome(config: Config, out: Path, *, any_version: bool = False) -> Record |
 def resume(
     path: str | Path,
     *,
-    agent: Agent | None = None,
     env: Any = None,
     tensorboard: bool = False,
     wandb: str | None = None,
@@ -174,25 +174,11 @@ def resume(
     **Arguments:**
 
     - `path`: the run's folder.
-    - `agent`: the agent, if it is to be checked: raise `SurveyorError` if its hyperparameters
-      differ from the run's.
     - `env`: the environment, if it was passed as an object and has no name to make it from.
     - `tensorboard`, `wandb`, `report`: as in `train`.
     """
     sinks = loggers.check(tensorboard=tensorboard, wandb=wandb)
-    run = Run.open(path, env)
-    if agent is not None and agent != run.agent:
-        now, asked = dataclasses.asdict(run.agent), dataclasses.asdict(agent)
-        other = [
-            f"{name} is {now[name]}, not {value}"
-            for name, value in asked.items()
-            if now.get(name) != value
-        ]
-        raise SurveyorError(
-            f"'{path}' was started with other hyperparameters, and a run keeps those: "
-            f"{', '.join(other)}; start a new run for others."
-        )
-    return finish(run, report, sinks=sinks)
+    return finish(Run.open(path, env), report, sinks=sinks)
 
 
 def load(path: str | Path, env: Any = None) -> Run:

@@ -38,10 +38,9 @@ def evaluate(run: Run, episodes: int = 10, seed: int = 0) -> Evaluation:
     """
     if episodes < 1:
         raise SurveyorError(f"episodes must be at least 1, not {episodes}.")
-    played = run.runner.play(run.state, episodes, seed)
-    reference = None if played.optimal is not None else run.config.family.reference(run.config.env)
-    normalised = None
-    if reference is not None:
-        zero, one = reference
-        normalised = (float(np.mean(played.returns)) - zero) / (one - zero)
-    return Evaluation(*played, human_normalised=normalised)
+    played, config = run.runner.play(run.state, episodes, seed), run.config
+    ends = config.family.reference(config.env) if played.optimal is None else None
+    score = (
+        None if ends is None else (float(np.mean(played.returns)) - ends[0]) / (ends[1] - ends[0])
+    )
+    return Evaluation(*played, human_normalised=score)

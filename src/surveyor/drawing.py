@@ -1,0 +1,51 @@
+"""Parts that all pictures share. Needs the `plots` extra: pip install "surveyor[plots]"."""
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from surveyor.errors import SurveyorError, missing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BLUE, ORANGE, GREY = "#1f5fa8", "#e07b1a", "#8a8a8a"
+RED, GREEN, PURPLE = "#c0392b", "#2e8b57", "#7d4fa3"
+COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, "#8c6d46", "#3aa6b9", "#c45a95", GREY)
+"""Colours of the lines in one picture, in order."""
+
+
+def require_matplotlib() -> None:
+    """Raise `SurveyorError` if Matplotlib is not installed."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise missing("Matplotlib", "plots", "A picture")
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """Return an empty figure of this size in inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def open_frame(axes: "Axes") -> None:
+    """Hide the upper and right side of a panel's frame."""
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def save(figure: "Figure", path: str | Path) -> Path:
+    """Write a picture and return its path; make its folder if there is none.
+
+    **Arguments:**
+
+    - `figure`: the figure to write.
+    - `path`: the file, in a format that Matplotlib knows by its suffix, such as .png or .pdf.
+    """
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        raise SurveyorError(f"The picture '{path}' cannot be written: {error}.") from None
+    return path

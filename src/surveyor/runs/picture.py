@@ -1,0 +1,91 @@
+"""The picture of how one run learnt."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surveyor import agents
+from surveyor.drawing import BLUE, GREY, ORANGE, new_figure, open_frame, require_matplotlib, save
+from surveyor.runs.run import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LABELS = {"posterior_trace": "trace of Σ", "q_loss": "Q loss", "length": "episode length"}
+"""Metrics for the lower panel of a run by steps; the first that the run has is drawn."""
+
+
+def learning(run: Run, path: str | Path) -> Path:
+    """Draw how a run learnt, and return the path of the picture.
+
+    Records with the returns of all episodes are drawn by episode, above the greedy evaluations;
+    others as mean returns by step, above a measure of the agent's uncertainty.
+
+    **Arguments:**
+
+    - `run`: the run, with at least one record of metrics to show.
+    - `path`: the file to write.
+    """
+    require_matplotlib()
+    figure = new_figure(8, 5.2)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1.4])
+    if "returns" in run.latest:
+        _draw_episodes(above, run)
+        _draw_evaluations(below, run)
+        for axes in (above, below):
+            _mark_successes(axes, run)
+        above.legend(loc="lower right", frameon=False)
+    else:
+        _draw_by_step(above, run, "return", "return of training episodes")
+        name = next((name for name in LABELS if name in run.latest), "length")
+        _draw_by_step(below, run, name, LABELS[name])
+        below.set_xlabel("steps")
+    for axes in (above, below):
+        open_frame(axes)
+    title = agents.entry_of(run.agent).title
+    figure.suptitle(f"{run.config.env}, {title}, seed {run.config.seed}")
+    return save(figure, path)
+
+
+def _draw_by_step(axes: "Axes", run: Run, name: str, label: str) -> None:
+    points = [(r["step"], r[name]) for r in run.metrics if r.get(name) is not None]
+    if points:
+        steps, values = zip(*points, strict=True)
+        axes.plot(steps, values, color=BLUE, lw=1.2)
+    axes.set_ylabel(label)
+
+
+def _draw_episodes(axes: "Axes", run: Run) -> None:
+    """Draw the length of every episode, or its return where all are equally long."""
+    values = np.concatenate([record["lengths"] for record in run.metrics])
+    episodes, label = np.arange(1, len(values) + 1), "steps in the episode"
+    if np.ptp(values):
+        deepest = np.maximum.accumulate(values)
+        axes.plot(episodes, deepest, color=GREY, lw=1, label="deepest so far")
+        axes.axhline(run.runner.spec.horizon, color=GREY, lw=0.8, ls=":")
+    else:
+        values = np.concatenate([record["returns"] for record in run.metrics])
+        label = "return of the episode"
+    axes.scatter(episodes, values, s=7, color=BLUE, alpha=0.6, linewidths=0, label="training")
+    axes.set_ylabel(label)
+
+
+def _draw_evaluations(axes: "Axes", run: Run) -> None:
+    found = [(r["episode"], r["test_return"]) for r in run.metrics if r["test_return"] is not None]
+    episodes, returns = np.array(found, float).reshape(-1, 2).T
+    axes.step(episodes, returns, where="post", color=BLUE)
+    reference = run.config.family.reference(run.config.env)
+    if reference is not None:
+        axes.axhline(reference[1], color=GREY, lw=0.8, ls=":")
+    axes.set_ylabel("return of the\ngreedy policy")
+    axes.set_xlabel("training episode")
+
+
+def _mark_successes(axes: "Axes", run: Run) -> None:
+    if run.first_success is not None:
+        label = f"first success: {run.first_success}"
+        axes.axvline(run.first_success, color=ORANGE, lw=1.2, ls="--", label=label)
+    if run.solved_at is not None:
+        label = f"optimal from here on: {run.solved_at}"
+        axes.axvline(run.solved_at, color=ORANGE, lw=1.8, label=label)
