@@ -45,7 +45,7 @@ def measure(env: str, episodes: int, beliefs: bool) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as out, mock.patch.object(api, "BeliefRecorder", Timed):
         began = time.perf_counter()
         run = sv.train(
-            "su", env, episodes=episodes, stop_when_solved=False, out=out, beliefs=beliefs
+            "su-plus", env, episodes=episodes, stop_when_solved=False, out=out, beliefs=beliefs
         )
         seconds = time.perf_counter() - began
         found = list(Path(run.result["path"]).glob("beliefs/*.npz"))

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 from pathlib import Path
 
 from torch_peers import (
@@ -41,16 +42,16 @@ def su_minatar(steps: int) -> dict[str, float]:
     import surveyor as sv
     from surveyor.envs import families
     from surveyor.training import functional
-    from surveyor.training.steps import Rhythm
+    from surveyor.training.steps import Round
 
     env = families.find("MinAtar/Breakout").make("MinAtar/Breakout", None)
-    agent = dataclasses.replace(sv.SU.minatar(), warmup=1000)
-    key, rhythm = jax.random.key(0), Rhythm.of(agent)
+    agent = dataclasses.replace(sv.SUPlus.preset("minatar"), warmup=1000)
+    key, each = jax.random.key(0), Round.of(agent)
     loop = jax.jit(lambda key: functional.start(agent, env, key))(key)
     program = functional.compile_train(agent, env, loop)
-    loop, _ = jax.block_until_ready(program(loop, key, np.int32(2000 // rhythm.steps)))
+    loop, _ = jax.block_until_ready(program(loop, key, np.int32(2000 // each.steps)))
     begin = time.perf_counter()
-    jax.block_until_ready(program(loop, key, np.int32(steps // rhythm.steps)))
+    jax.block_until_ready(program(loop, key, np.int32(steps // each.steps)))
     return {"steps_per_second": steps / (time.perf_counter() - begin)}
 
 
@@ -90,13 +91,15 @@ def su_atari(_: int) -> dict[str, float]:
 
     import surveyor as sv
     from surveyor.runs import api
-    from surveyor.training import problems
     from surveyor.training.host import HostRunner, Verbs
+    from surveyor.types import Transition
 
-    agent = dataclasses.replace(sv.SU.atari(), warmup=LEARNING_STARTS, replay_capacity=20_000)
+    agent = dataclasses.replace(
+        sv.SUPlus.preset("atari"), warmup=LEARNING_STARTS, replay_capacity=20_000
+    )
     config = api.configure(agent, "ALE/Breakout", steps=10 * ATARI_STEPS)
-    runner = problems.runner(config)
-    assert isinstance(runner, HostRunner)
+    maker: Any = config.make()
+    runner = HostRunner(config.task, maker)
     loop, seconds, since, step = runner.start(), 0.0, 0, 0
     for chunk in runner.chunks(loop):
         loop, step = chunk.loop, int(chunk.loop.learning.step)
@@ -107,9 +110,14 @@ def su_atari(_: int) -> dict[str, float]:
         if since and step > since + ATARI_STEPS:
             break
     found = {"steps_per_second": (step - since) / seconds}
-    verbs, key, envs, ring = Verbs(agent, runner.spec), jax.random.key(0), runner.envs, loop.ring
+    verbs, key, envs, replay = (
+        Verbs(agent, runner.spec),
+        jax.random.key(0),
+        runner.envs,
+        loop.replay,
+    )
     learning, obs, u = loop.learning, loop.obs, np.random.default_rng(0).random(32)
-    batch, action = ring.sample(u, 1, 0.99), np.zeros(1, np.int32)
+    batch, action = replay.sample(u), np.zeros(1, np.int32)
     after = envs.step(action)
 
     def observe():
@@ -122,16 +130,15 @@ def su_atari(_: int) -> dict[str, float]:
         learning = jax.block_until_ready(verbs.update(learning, batch, key)[0])
 
     def add():
-        ring.add(
-            obs, action, after.reward, after.final, after.terminated, after.ended, after.skipped
-        )
+        step: Any = (obs, action, after.reward, after.final, after.terminated)
+        replay.add(Transition(*step), after.ended, after.skipped)
 
     parts: dict[str, tuple[int, Callable[[], object]]] = {
         "act": (4, lambda: np.asarray(verbs.act(learning, obs, key))),
         "environment": (4, lambda: envs.step(action)),
         "posterior": (4, observe),
         "replay, write": (4, add),
-        "replay, draw": (1, lambda: ring.sample(u, 1, 0.99)),
+        "replay, draw": (1, lambda: replay.sample(u)),
         "gradient step": (1, update),
     }
     for name, (times, part) in parts.items():

@@ -35,7 +35,9 @@ def main() -> int:
     print("| environment | solved | solved at | first success | median solved at |")
     print("|---|---|---|---|---|")
     for size in options.sizes:
-        runs = [sv.train("su", f"{options.family}-{size}", seed=s) for s in range(options.seeds)]
+        runs = [
+            sv.train("su-plus", f"{options.family}-{size}", seed=s) for s in range(options.seeds)
+        ]
         solved = [run.solved_at for run in runs if run.solved_at is not None]
         unsolved += len(runs) - len(solved)
         median = statistics.median(solved) if len(solved) == len(runs) else "–"

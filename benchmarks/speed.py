@@ -29,12 +29,15 @@ import numpy as np
 import optax
 
 import surveyor as sv
-from surveyor.models.networks import TabularNetwork
-from surveyor.models.successors import Outputs
+from surveyor.agents.su import SUState
+from surveyor.models.successors import Novelty, Outputs
+from surveyor.models.tabular_successors import TabularSuccessors
 from surveyor.training import episodes as compiled
 from surveyor.types import Batch
 
-AGENT = sv.SU.chain()  # batch 100, d = 20, 40 gradient steps an episode
+AGENT = sv.SUPlus.preset("chain")  # batch 100, d = 20, 40 gradient steps an episode
+RECENT = 10
+"""Transitions of a batch from the newest episode."""
 
 
 class Trained:
@@ -51,7 +54,7 @@ class Trained:
         self.advance(10)
 
     def advance(self, intervals: int) -> float:
-        """Seconds for so many intervals of ten episodes."""
+        """Return the seconds for this many intervals of ten episodes."""
         began = time.perf_counter()
         self.loop, _, _ = jax.block_until_ready(
             self.program(self.loop, self.params, self.key, np.int32(10**9), np.int32(intervals))
@@ -59,11 +62,11 @@ class Trained:
         return time.perf_counter() - began
 
     def episode(self, repeats: int) -> float:
-        """Best time of an episode in seconds, everything included."""
+        """Return the best time of an episode in seconds, everything included."""
         return min(self.advance(1) for _ in range(repeats)) / compiled.TEST_EVERY
 
     def microseconds(self, repeats: int) -> float:
-        """Best time of a gradient step, everything included."""
+        """Return the best time of a gradient step, everything included."""
         return self.episode(repeats) / self.agent.gradient_steps * 1e6
 
 
@@ -102,48 +105,58 @@ class Memory:
 class DenseTables(eqx.Module):
     """The model that a careful user would write: optax.adam on the whole of every table."""
 
-    weights: Any  # U, ψ and what states share
+    rows: Any
+    shared: Any
     moments: Any
-    network: TabularNetwork = eqx.field(static=True)
+    like: TabularSuccessors
+    """The model of a single state, for the shape of φ and ψ."""
 
     @property
     def w(self):
-        return self.weights[2].w
+        return self.shared.w
 
-    next_w = w
+    target_w = w
 
     def psi(self, obs):
-        return self.network.psi(self.weights[1][obs])
+        return self.like.split(self.rows[obs])[0]
 
-    next_psi = psi
+    target_psi = psi
 
     def phi(self, obs, action):
-        return self.network.phi(self.weights[0][obs], action, self.weights[2])
+        return self.like.features_of(self.like.split(self.rows[obs])[1], action, self.shared)
 
-    def fetch(self, obs):
-        return self.weights, None
+    def fit(self, obs, action, loss):
+        def of(parameters):
+            rows, shared = parameters
+            psi, hidden = self.like.split(rows[obs])
+            psi = jnp.take_along_axis(psi, action[:, None, None], axis=1)[:, 0]
+            return loss(Outputs(psi, self.like.features_of(hidden, action, shared), shared.w))
 
-    def outputs(self, weights, obs, action):
-        psi = self.network.psi(weights[1][obs])
-        psi = jnp.take_along_axis(psi, action[:, None, None], axis=1)[:, 0]
-        return Outputs(psi, self.network.phi(weights[0][obs], action, weights[2]), weights[2].w)
-
-    def update(self, obs, fetched, gradients):
+        parameters = (self.rows, self.shared)
+        gradients, found = jax.grad(of, has_aux=True)(parameters)
         updates, moments = optax.adam(AGENT.learning_rate).update(gradients, self.moments)
-        return DenseTables(optax.apply_updates(self.weights, updates), moments, self.network)
+        new: Any = optax.apply_updates(parameters, updates)
+        rows, shared = new
+        return DenseTables(rows, shared, moments, self.like), found
 
 
 def python_loop(episodes: int, size: int) -> float:
-    """Seconds an episode for the same agent as a careful user would drive it: jitted `act` and
-    `learn` with donated buffers, a replay of NumPy arrays, and optax.adam on the whole table."""
+    """Return seconds per episode for the same agent as a careful user would drive it.
+
+    That is: jitted `act` and `learn` with donated buffers, a replay of NumPy arrays, and optax.adam
+    on the whole table.
+    """
     env, params = sv.envs.make(f"Chain-{size}")
     key = jax.random.key(0)
     ours = AGENT.init(env.spec, key)
-    first: Any = ours.model
-    network: TabularNetwork = first.network
-    weights: Any = network.init(env.spec, key)
-    model = DenseTables(weights, optax.adam(AGENT.learning_rate).init(weights), network)
-    state = dataclasses.replace(ours, model=model)
+    novelty: Any = ours.model
+    inner = novelty.inner
+    rows = inner.rows.packed[:, : inner.rows.width]
+    one: Any = AGENT.init(dataclasses.replace(env.spec, num_states=1), key).model
+    moments = optax.adam(AGENT.learning_rate).init((rows, inner.shared))
+    dense = DenseTables(rows, inner.shared, moments, one.inner)
+    wrapped: Any = Novelty(dense, novelty.count, novelty.step, novelty.trained)
+    state = SUState(wrapped, ours.posterior)
     step_env, act = jax.jit(env.step_env), jax.jit(AGENT.act)
     learn = jax.jit(AGENT.learn, donate_argnums=0)
     observe = jax.jit(AGENT.observe, donate_argnums=0)
@@ -162,8 +175,8 @@ def python_loop(episodes: int, size: int) -> float:
         new = memory.read(np.arange(first, memory.written))
         state = observe(state, new, np.ones(memory.written - first, bool))
         for _ in range(AGENT.gradient_steps):
-            recent = rng.integers(first, memory.written, AGENT.recent)
-            old = rng.integers(0, memory.written, AGENT.batch_size - AGENT.recent)
+            recent = rng.integers(first, memory.written, RECENT)
+            old = rng.integers(0, memory.written, AGENT.batch_size - RECENT)
             key, target_key = jax.random.split(key)
             batch = memory.read(np.concatenate([recent, old]))
             state, _ = learn(state, batch, target_key)
@@ -184,7 +197,7 @@ def against_python(size: int) -> None:
 
 
 def memory(size: int, goal: float | None) -> None:
-    """Peak memory of a process that trains for a while, checkpoints included."""
+    """Print the peak memory of a process that trains for a while, checkpoints included."""
     command = [sys.executable, __file__, "--run", str(size)]
     peak = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     said = "" if goal is None else f"    (goal: at most {goal:g})"
@@ -193,7 +206,7 @@ def memory(size: int, goal: float | None) -> None:
 
 def run_and_report_memory(size: int) -> None:
     with tempfile.TemporaryDirectory() as out:
-        sv.train("su", f"Chain-{size}", episodes=100, out=out)
+        sv.train("su-plus", f"Chain-{size}", episodes=100, out=out)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 
 

@@ -22,7 +22,7 @@ envs = ["Tree-10"]
 episodes = 100
 keep_going = true
 [[agents]]
-agent = "su"
+agent = "su-plus"
 """
 LOOP = """
 import os, sys
@@ -30,7 +30,7 @@ first, last, step, out = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), s
 os.sched_setaffinity(0, {int(sys.argv[5])})
 import surveyor as sv
 for seed in range(first, last, step):
-    sv.train("su", "Tree-10", seed=seed, episodes=100, stop_when_solved=False, out=out)
+    sv.train("su-plus", "Tree-10", seed=seed, episodes=100, stop_when_solved=False, out=out)
 """
 
 

@@ -112,7 +112,7 @@ class TabularSuccessors(eqx.Module):
 
     def psi(self, obs: Int[Array, "*b"]) -> Float[Array, "*b actions d"]:
         """Return ψ̂(s, ·)."""
-        return self._split(self.row_adam.fetch(self.rows, obs, self.step).value)[0]
+        return self.split(self.row_adam.fetch(self.rows, obs, self.step).value)[0]
 
     def target_psi(self, obs: Int[Array, "*b"]) -> Float[Array, "*b actions d"]:
         """Return ψ̂(s, ·): tables have no target network."""
@@ -121,7 +121,7 @@ class TabularSuccessors(eqx.Module):
     def phi(self, obs: Int[Array, "*b"], action: Int[Array, "*b"]) -> Float[Array, "*b m"]:
         """Return φ̂(s, a)."""
         rows = self.row_adam.fetch(self.rows, obs.reshape(-1), self.step).value
-        phi = self._phi(self._split(rows)[1], action.reshape(-1), self.shared)
+        phi = self.features_of(self.split(rows)[1], action.reshape(-1), self.shared)
         return phi.reshape(*obs.shape, -1)
 
     def fit(
@@ -134,9 +134,9 @@ class TabularSuccessors(eqx.Module):
             psi, hidden, shared = parameters
             taken = jax.nn.one_hot(action, self.actions)[:, :, None]
             psi = jnp.sum(psi * taken, axis=1)
-            return loss(Outputs(psi, self._phi(hidden, action, shared), shared.w))
+            return loss(Outputs(psi, self.features_of(hidden, action, shared), shared.w))
 
-        parameters = (*self._split(rows.value), self.shared)
+        parameters = (*self.split(rows.value), self.shared)
         (psi, hidden, shared), found = jax.grad(of_parameters, has_aux=True)(parameters)
         gradient = jnp.concatenate([psi.reshape(len(psi), -1), hidden], axis=1)
         table = self.row_adam.update(self.rows, obs, rows, gradient, self.step)
@@ -145,7 +145,7 @@ class TabularSuccessors(eqx.Module):
         places = lambda m: (m.rows, m.shared, m.moments, m.step)  # noqa: E731
         return eqx.tree_at(places, self, new), found
 
-    def _split(
+    def split(
         self, rows: Float[Array, "*b both"]
     ) -> tuple[Float[Array, "*b actions d"], Float[Array, "*b h"]]:
         """Return ψ̂(s, ·) and U_s of the states with these rows."""
@@ -153,9 +153,10 @@ class TabularSuccessors(eqx.Module):
         psi = rows[..., :width].reshape(*rows.shape[:-1], self.actions, self.features)
         return psi, rows[..., width:]
 
-    def _phi(
+    def features_of(
         self, hidden: Float[Array, "b h"], action: Int[Array, " b"], shared: Shared
     ) -> Float[Array, "b m"]:
+        """Return φ̂(s, a) from rows U_s and the shared parameters."""
         taken = jax.nn.one_hot(action, self.actions)[:, :, None]
         if self.layers == "two":
             a, d, m = shared.action.shape
