@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from surveyor.paper import propositions
+from surveyor.paper import checks, propositions
 from surveyor.paper.checks import Check, geometric_median, pieces, share
 
 
@@ -63,6 +63,14 @@ def test_a_joint_belief_would_break_proposition_1():
     noise = np.random.default_rng(0).standard_normal((20_000, 1))
     found = int(np.all(np.repeat(noise, 8, axis=1) > 0, axis=1).sum())
     assert not Check("1", "shared", "≤", 2.0**-8, *share(found, 20_000)).holds
+
+
+def test_the_picture_has_a_panel_for_each_group(tmp_path):
+    points = [Check("1", "", "≤", 0.5, 0.4, 0.3, 0.45), Check("1", "", "≤", 0.01, 0.0, 0.0, 0.01)]
+    text = checks.draw({"first": points, "second": points}, tmp_path / "x.svg").read_text("utf-8")
+    assert "<!-- first -->" in text
+    assert "<!-- second -->" in text
+    assert "<!-- measured -->" in text
 
 
 @pytest.mark.slow

@@ -1,17 +1,24 @@
-"""Figure 2: median episodes to learn the binary tree, for every algorithm; and at what cost."""
+"""Figure 2: median episodes to learn the binary tree, for every algorithm, and their cost."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import stats
 
-from surveyor import plots
-from surveyor import BDQN, PSRL, SU, UBE, BootDQN, SUPlus
+from surveyor import BDQN, PSRL, SU, UBE, BootDQN, SUPlus, drawing
+from surveyor.agents.base import Agent
 from surveyor.agents.uniform import median_episodes
-from surveyor.paper.studies import Cell, Outcome, carry_out
+from surveyor.drawing import BLUE, GREY, ORANGE, RED
+from surveyor.paper.options import Options
+from surveyor.paper.studies import COSTS, HEADER, Cell, Outcome, of, train_cells
 from surveyor.sweeps.text import table, write
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 EPISODES = 5000
+QUICK_EPISODES = 1000
 AUTHORS = {
     10: "10–20",
     50: "60–200",
@@ -20,116 +27,120 @@ AUTHORS = {
     200: "520–540",
     250: "760–800",
 }
-"""Episodes to solve with the released code of SU, three seeds."""
+"""Episodes to solve with the authors' released code of SU, three seeds."""
 
-LARGE = {
+LARGE: dict[str, Agent] = {
     "Bootstrap+Prior 1x": BootDQN.preset("tree", "paper_1x"),
     "Bootstrap+Prior 25x": BootDQN.preset("tree", "tree_25x"),
     "SU (released)": SU.preset("tree", "released"),
     "SU+": SUPlus.preset("tree"),
     "PSRL": PSRL.preset("tree"),
 }
-PRINTED = {
+"""Algorithms trained at all sizes."""
+PRINTED: dict[str, Agent] = {
     "SU (text)": SU.preset("tree", "text"),
     "Bootstrap+Prior 25x, printed": BootDQN.preset("tree", "paper_25x"),
 }
-"""Table 2's own settings, at a few sizes."""
-SMALL = {"BDQN": BDQN(), "UBE": UBE()}
-ORDER = ["BDQN", "UBE", "Bootstrap+Prior 1x", "Bootstrap+Prior 25x", "SU", "PSRL"]
-"""The panels, from left to right; PSRL is not in the paper's figure."""
+"""Settings as table 2 prints them, trained at a few sizes."""
+SMALL: dict[str, Agent] = {"BDQN": BDQN(), "UBE": UBE()}
+"""Algorithms no better than uniform exploration: small trees, with seeds enough to show it."""
+PANELS = (
+    "BDQN", "UBE", "Bootstrap+Prior 1x", "Bootstrap+Prior 25x", "SU (released)", "SU (text)", "SU+",
+    "PSRL",
+)  # fmt: skip
+"""Panels from left to right; SU+ and PSRL are not in the paper's figure."""
+NOTE = """\
+SU (released) and SU (text) are the paper's algorithm with the settings of its released code and of
+its text; SU+ is this library's. Bootstrap+Prior 25x has a prior weight of 10, which is in the
+paper's search set; the row "printed" has the 0 of table 2."""
 
 
 def cells(*, quick: bool) -> list[Cell]:
-    """Every point of the figure; more seeds where a rate is to be told from a coin's."""
+    """Return every point of the figure.
+
+    **Arguments:**
+
+    - `quick`: True for few sizes, seeds and episodes.
+    """
     large, printed, small = list(range(10, 251, 10)), [10, *range(50, 251, 50)], list(range(4, 14))
-    seeds, coins = 5, 40
+    seeds, many, budget = 5, 40, EPISODES
     if quick:
-        large, printed, small, seeds, coins = [10, 40, 100], [], [6, 8], 3, 10
-    groups = ((LARGE, large, seeds), (PRINTED, printed, seeds), (SMALL, small, coins))
+        large, printed, small = [10, 40, 100], [10, 40], [6, 8]
+        seeds, many, budget = 3, 10, QUICK_EPISODES
+    groups = ((LARGE, large, seeds), (PRINTED, printed, seeds), (SMALL, small, many))
     return [
-        Cell(name, f"Tree-{size}", agent, count, 1000 if quick else EPISODES)
+        Cell(name, f"Tree-{size}", agent, count, budget)
         for agents, sizes, count in groups
         for name, agent in agents.items()
         for size in sizes
     ]
 
 
-def run(out: Path, *, quick: bool) -> None:
+def run(options: Options) -> None:
     """Train, and write fig2.json, fig2.md and fig2.png."""
-    plots.require_matplotlib()
-    outcomes = carry_out(cells(quick=quick), out / "runs")
-    lines = [
-        "# Figure 2: the binary tree",
-        "",
-        *_episodes(outcomes),
-        "",
-        *_against_uniform(outcomes),
-    ]
-    write(out, "fig2", [outcome.to_json() for outcome in outcomes], lines)
-    plots.figure2(outcomes, ORDER, out / "fig2.png")
+    drawing.require_matplotlib()
+    show(train_cells(cells(quick=options.quick), options.out / "runs"), options.out)
+
+
+def show(outcomes: list[Outcome], out: Path) -> None:
+    """Write the figure's files.
+
+    **Arguments:**
+
+    - `outcomes`: the outcomes of its cells; algorithms without one are left out.
+    - `out`: the folder for the files.
+    """
+    lines = ["# Figure 2: the binary tree", "", *_episodes(outcomes), "", *_rates(outcomes)]
+    picture = draw(outcomes, out / "fig2.png")
+    write(out, "fig2", [outcome.to_json() for outcome in outcomes], lines, picture)
 
 
 def _episodes(outcomes: list[Outcome]) -> list[str]:
-    rows = []
-    for name in [*ORDER, *PRINTED]:
-        for outcome in sorted(
-            (outcome for outcome in outcomes if outcome.algorithm == name), key=lambda o: o.size
-        ):
-            rows.append(
-                [
-                    name,
-                    outcome.size,
-                    f"{outcome.solved} of {len(outcome.runs)}",
-                    "–" if outcome.median is None else f"{outcome.median:g}",
-                    AUTHORS.get(outcome.size, "") if name == "SU" else "",
-                    f"{median_episodes(outcome.size):.3g}",
-                    f"{outcome.mean('gradient_steps'):,.0f}",
-                    f"{outcome.mean('seconds'):.1f}",
-                ]
-            )
+    rows = [
+        [
+            *outcome.cells,
+            AUTHORS.get(outcome.size, "") if name == "SU (released)" else "",
+            f"{median_episodes(outcome.size):.3g}",
+            *outcome.costs,
+        ]
+        for name in dict.fromkeys([*PANELS, *PRINTED])
+        for outcome in of(outcomes, name)
+    ]
     budget = max(outcome.budget for outcome in outcomes)
     return [
         f"Median episode from which the greedy policy is optimal, budget {budget} episodes. "
         "Gradient steps and seconds of training are means over the runs, solved or not.",
-        "",
-        *table(
-            [
-                "algorithm",
-                "L",
-                "solved",
-                "median episodes",
-                "authors' code",
-                "uniform",
-                "gradient steps",
-                "seconds",
-            ],
-            rows,
-        ),
+        *("", *NOTE.splitlines(), ""),
+        *table([*HEADER, "authors' code", "uniform", *COSTS], rows),
     ]
 
 
-def _against_uniform(outcomes: list[Outcome]) -> list[str]:
-    """First successes of BDQN and UBE beside those of a coin, with a 95% interval."""
+def _rates(outcomes: list[Outcome]) -> list[str]:
+    """Return first successes of BDQN and UBE beside those of uniform exploration, as a table."""
     rows = []
     for name in SMALL:
-        mine = sorted((o for o in outcomes if o.algorithm == name), key=lambda o: o.size)
+        mine = of(outcomes, name)
         for label, group in [*((f"{o.size}", [o]) for o in mine), ("all", mine)]:
-            rate, low, high, found = success_rate(group)
-            verdict = "better" if low > 1 else "no better"
-            rows.append([name, label, found, f"{rate:.2f}", f"{low:.2f} – {high:.2f}", verdict])
+            if group:
+                rate, low, high, found = success_rate(group)
+                verdict = "better" if low > 1 else "no better"
+                rows.append([name, label, found, f"{rate:.2f}", f"{low:.2f} – {high:.2f}", verdict])
+    header = ["algorithm", "L", "first successes", "times 2^-L", "95% interval", "verdict"]
     return [
         "Chance of a first success in an episode, as a multiple of uniform exploration's 2^-L.",
         "",
-        *table(
-            ["algorithm", "L", "first successes", "times 2^-L", "95% interval", "verdict"], rows
-        ),
+        *table(header, rows),
     ]
 
 
 def success_rate(outcomes: list[Outcome]) -> tuple[float, float, float, int]:
-    """First successes in these runs over those that a fair coin would have had in as many episodes.
+    """Return the rate of first successes as a multiple of uniform exploration's.
 
-    Returns the ratio, its exact 95% Poisson interval, and the number of first successes.
+    The results are the ratio, its exact 95% Poisson interval, and the number of first successes.
+
+    **Arguments:**
+
+    - `outcomes`: the outcomes whose runs are counted together.
     """
     found, expected = 0, 0.0
     for outcome in outcomes:
@@ -141,8 +152,43 @@ def success_rate(outcomes: list[Outcome]) -> tuple[float, float, float, int]:
     return found / expected, float(low) / expected, float(high) / expected, found
 
 
-def medians(outcomes: list[Outcome], name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Sizes and medians of one algorithm, where there is a median."""
-    found = [(o.size, o.median) for o in outcomes if o.algorithm == name and o.median is not None]
-    points = np.array(sorted(found), float).reshape(-1, 2)
-    return points[:, 0], points[:, 1]
+def draw(outcomes: list[Outcome], path: Path) -> Path:
+    """Draw median episodes and, below, seconds of training: a column for each algorithm.
+
+    **Arguments:**
+
+    - `outcomes`: the outcomes to draw.
+    - `path`: the file to write; it is returned.
+    """
+    panels = {name: mine for name in PANELS if (mine := of(outcomes, name))}
+    figure = drawing.new_figure(1.9 * len(panels) + 0.8, 5.4)
+    grid = figure.subplots(2, len(panels), sharey="row", sharex="col", squeeze=False)
+    budget = max(outcome.budget for outcome in outcomes)
+    for (above, below), (name, mine) in zip(grid.T, panels.items(), strict=True):
+        _draw_medians(above, mine, budget)
+        above.set_title(name, fontsize=9)
+        sizes = [o.size for o in mine]
+        below.plot(sizes, [o.mean("seconds") for o in mine], "o-", color=GREY, ms=4, lw=1)
+        below.set_yscale("log")
+        below.set_xlabel("tree size L")
+    grid[0, 0].set_ylabel("median episodes to learn")
+    grid[1, 0].set_ylabel("seconds of training per run")
+    for label, colour in {"all": BLUE, "some": ORANGE, "none": RED}.items():
+        grid[0, 0].scatter([], [], color=colour, s=22, label=f"{label} of the seeds solved")
+    grid[0, 0].plot([], [], color=GREY, ls="--", lw=1, label="uniform exploration")
+    figure.legend(loc="outside upper center", ncols=4, fontsize=9, frameon=False)
+    for axes in grid.flat:
+        drawing.open_frame(axes)
+    return drawing.save(figure, path)
+
+
+def _draw_medians(axes: "Axes", outcomes: list[Outcome], budget: int) -> None:
+    """Draw medians in the colours of the paper's caption; an unsolved median is at the budget."""
+    sizes = [o.size for o in outcomes]
+    heights = [budget if o.median is None else o.median for o in outcomes]
+    solved = [BLUE if o.solved == len(o.runs) else ORANGE if o.solved else RED for o in outcomes]
+    axes.scatter(sizes, heights, color=solved, s=22, zorder=3)
+    line = np.linspace(1, max(sizes) + 1, 300)
+    axes.plot(line, np.log(2) * 2.0 ** np.minimum(line, 60), color=GREY, ls="--", lw=1)
+    axes.set_ylim(5, 1.6 * budget)
+    axes.set_yscale("log")

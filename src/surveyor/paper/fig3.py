@@ -1,38 +1,53 @@
-"""Figure 3: how learning time grows with the chain, to L = 160 as in the paper and beyond it."""
+"""Figure 3: growth of learning time with the chain, to L = 160 as in the paper, and beyond it."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surveyor import plots
-from surveyor import PSRL, SU, BootDQN, SUPlus
-from surveyor.paper.fig2 import medians
-from surveyor.paper.studies import Cell, Outcome, carry_out
+from surveyor import PSRL, SU, BootDQN, SUPlus, drawing
+from surveyor.paper.options import Fig3Options
+from surveyor.paper.studies import COSTS, HEADER, Cell, Outcome, medians, of, train_cells
 from surveyor.sweeps.text import table, write
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 PAPER_SLOPE, PAPER_INTERCEPT = 2.5, -0.95
 """The paper's line for SU: log10 T = 2.5 log10 L - 0.95."""
 BOOTSTRAP_SLOPE = 3.0
-"""Of Bootstrap+Prior, as the paper quotes it from Osband et al. (2018)."""
+"""Slope of Bootstrap+Prior, as the paper quotes it from Osband et al. (2018)."""
 PAPER_SIZES = list(range(20, 161, 20))
 BEYOND = [200, 240]
-"""Sizes that the paper could not run for want of memory."""
+"""Sizes beyond the paper's, which had too little memory for them."""
+LINES = {
+    "SU (released)": drawing.BLUE,
+    "SU (text)": drawing.PURPLE,
+    "SU+": drawing.RED,
+    "PSRL": drawing.GREEN,
+    "Bootstrap+Prior": drawing.ORANGE,
+}
+"""Algorithms and their colours; SU+ and PSRL are not in the paper's figure."""
+Fits = dict[str, tuple[float, float] | None]
 
 
 def paper_line(size: Any) -> Any:
-    """Episodes that the paper's line predicts for SU."""
+    """Return the episodes that the paper's line predicts for SU at one or many sizes."""
     return 10**PAPER_INTERCEPT * size**PAPER_SLOPE
 
 
 def cells(*, quick: bool, beyond: bool) -> list[Cell]:
-    """Every point of the figure."""
-    released, text, plus, psrl = PAPER_SIZES, [10, 20], PAPER_SIZES, [20, 40, 60, 80]
-    bootstrap, seeds = [10, 15, 20, 25], 5
+    """Return every point of the figure.
+
+    **Arguments:**
+
+    - `quick`: True for few sizes and seeds.
+    - `beyond`: True for SU+ at the sizes beyond the paper's, too.
+    """
+    released, plus = PAPER_SIZES, PAPER_SIZES + (BEYOND if beyond else [])
+    text, psrl, bootstrap = [10, 20], [20, 40, 60, 80], [10, 15, 20, 25]
     if quick:
-        released, text, plus, psrl, bootstrap, seeds = [10, 20], [10], [10, 20, 40], [10, 20], [10], 3
-    elif beyond:
-        plus = plus + BEYOND
+        released, text, plus, psrl, bootstrap = [10, 20], [10], [10, 20, 40], [10, 20], [10]
     chosen = [
         ("SU (released)", SU.preset("chain", "released"), released),
         ("SU (text)", SU.preset("chain", "text"), text),
@@ -41,52 +56,124 @@ def cells(*, quick: bool, beyond: bool) -> list[Cell]:
         ("Bootstrap+Prior", BootDQN.preset("chain"), bootstrap),
     ]
     return [
-        Cell(name, f"Chain-{size}", agent, seeds) for name, agent, sizes in chosen for size in sizes
+        Cell(name, f"Chain-{size}", agent, 3 if quick else 5)
+        for name, agent, sizes in chosen
+        for size in sizes
     ]
 
 
-def run(out: Path, *, quick: bool, beyond: bool = True) -> None:
+def run(options: Fig3Options) -> None:
     """Train, and write fig3.json, fig3.md and fig3.png."""
-    plots.require_matplotlib()
-    outcomes = carry_out(cells(quick=quick, beyond=beyond), out / "runs")
-    slopes = {name: slope(outcomes, name) for name in ("SU", "PSRL", "Bootstrap+Prior")}
-    write(out, "fig3", _data(outcomes, slopes), _text(outcomes, slopes))
-    plots.figure3(outcomes, slopes, out / "fig3.png")
+    drawing.require_matplotlib()
+    chosen = cells(quick=options.quick, beyond=not options.paper_sizes_only)
+    show(train_cells(chosen, options.out / "runs"), options.out)
 
 
-def slope(outcomes: list[Outcome], name: str) -> tuple[float, float] | None:
-    """Slope and intercept of log10 T against log10 L, fitted to the medians up to L = 160."""
-    sizes, times = medians(outcomes, name)
+def show(outcomes: list[Outcome], out: Path) -> None:
+    """Write the figure's files.
+
+    **Arguments:**
+
+    - `outcomes`: the outcomes of its cells; algorithms without one are left out.
+    - `out`: the folder for the files.
+    """
+    fits = {name: slope(outcomes, name) for name in LINES}
+    data = {"slopes": fits, "cells": [outcome.to_json() for outcome in outcomes]}
+    picture = draw(outcomes, fits, out / "fig3.png")
+    write(out, "fig3", data, _text(outcomes, fits), picture)
+
+
+def slope(outcomes: list[Outcome], algorithm: str) -> tuple[float, float] | None:
+    """Fit log10 T = slope · log10 L + intercept to the medians up to L = 160.
+
+    Return slope and intercept, or None if there are fewer than three medians.
+
+    **Arguments:**
+
+    - `outcomes`: the outcomes of all algorithms.
+    - `algorithm`: the algorithm to fit.
+    """
+    sizes, times = medians(outcomes, algorithm)
     inside = sizes <= PAPER_SIZES[-1]
-    if inside.sum() < 2:
+    if inside.sum() < 3:
         return None
     fitted = np.polyfit(np.log10(sizes[inside]), np.log10(times[inside]), 1)
     return float(fitted[0]), float(fitted[1])
 
 
-def _data(outcomes, slopes):
-    return {"slopes": slopes, "cells": [outcome.to_json() for outcome in outcomes]}
-
-
-def _text(outcomes: list[Outcome], slopes) -> list[str]:
+def _text(outcomes: list[Outcome], fits: Fits) -> list[str]:
     rows = [
         [
-            o.algorithm,
-            o.size,
-            f"{o.solved} of {len(o.runs)}",
-            ", ".join(str(run["solved_at"]) for run in o.runs),
-            "–" if o.median is None else f"{o.median:g}",
-            f"{paper_line(o.size):.0f}" if o.algorithm == "SU" else "",
-            f"{o.mean('gradient_steps'):,.0f}",
-            f"{o.mean('seconds'):.1f}",
+            *outcome.cells,
+            f"{paper_line(outcome.size):.0f}" if name.startswith("SU") else "",
+            *outcome.costs,
         ]
-        for o in outcomes
+        for name in LINES
+        for outcome in of(outcomes, name)
     ]
-    header = ["algorithm", "L", "solved", "solved at", "median", "paper's line", "gradient steps"]
-    lines = ["# Figure 3: the chain", "", *table([*header, "seconds"], rows), ""]
-    for name, fit in slopes.items():
+    lines = ["# Figure 3: the chain", "", *table([*HEADER, "paper's line", *COSTS], rows), ""]
+    for name, fit in fits.items():
         if fit is not None:
             lines.append(f"{name}: log10 T = {fit[0]:.2f} log10 L {fit[1]:+.2f} (L ≤ 160).  ")
     lines.append(f"Paper, SU: log10 T = {PAPER_SLOPE} log10 L {PAPER_INTERCEPT:+}.  ")
     lines.append(f"Paper, Bootstrap+Prior (from Osband et al. 2018): slope {BOOTSTRAP_SLOPE}.")
     return lines
+
+
+def draw(outcomes: list[Outcome], fits: Fits, path: Path) -> Path:
+    """Draw learning time against the chain's size, in log-log, with fitted and published lines.
+
+    **Arguments:**
+
+    - `outcomes`: the outcomes to draw: a small dot for each seed, a large one for their median.
+    - `fits`: slope and intercept for each algorithm, None where none was fitted.
+    - `path`: the file to write; it is returned.
+    """
+    figure = drawing.new_figure(7.5, 5.0)
+    axes = figure.subplots()
+    sizes = np.array(sorted({o.size for o in outcomes}), float)
+    for name, fit in fits.items():
+        _draw_algorithm(axes, name, of(outcomes, name), fit)
+    label = f"paper, SU: slope {PAPER_SLOPE}"
+    axes.plot(sizes, paper_line(sizes), color=drawing.GREY, ls="--", label=label)
+    x, y = medians(outcomes, "Bootstrap+Prior")
+    if len(x):
+        label = f"paper, Bootstrap+Prior: slope {BOOTSTRAP_SLOPE}"
+        cubic = y[0] * (sizes / x[0]) ** BOOTSTRAP_SLOPE
+        axes.plot(sizes, cubic, color=LINES["Bootstrap+Prior"], ls=":", label=label)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    ticks = [size for size in sizes if size in (10, 20, 40, 80, 160, 240)]
+    axes.set_xticks(ticks, [f"{size:g}" for size in ticks])
+    axes.minorticks_off()
+    axes.set_xlabel("chain size L")
+    axes.set_ylabel("learning time T (episodes)")
+    axes.legend(frameon=False, fontsize=9)
+    drawing.open_frame(axes)
+    return drawing.save(figure, path)
+
+
+def _draw_algorithm(
+    axes: "Axes", name: str, outcomes: list[Outcome], fit: tuple[float, float] | None
+) -> None:
+    """Draw seeds, medians and the fitted line; a cross at the budget where there is no median."""
+    if not outcomes:
+        return
+    colour = LINES[name]
+    for o in outcomes:
+        times = [at for at in o.solved_at if at is not None]
+        axes.scatter([o.size] * len(times), times, color=colour, s=8, alpha=0.4, linewidths=0)
+    unsolved = [(o.size, o.budget) for o in outcomes if o.median is None]
+    x, y = medians(outcomes, name)
+    label = name if fit is None else f"{name}: slope {fit[0]:.2f}"
+    if len(x):
+        axes.plot(x, y, "o", color=colour, label=label)
+    if unsolved:
+        axes.plot(
+            *zip(*unsolved, strict=True),
+            "x",
+            color=colour,
+            label=f"{name}: unsolved, at the budget",
+        )
+    if fit is not None:
+        axes.plot(x, 10 ** fit[1] * x ** fit[0], color=colour, lw=1)

@@ -1,24 +1,23 @@
-"""Propositions 1 to 5 of the paper: what they predict, and what is measured.
+"""Propositions 1 to 5 of the paper: their predictions beside measurements.
 
-Everything is drawn with NumPy in float64 and a fixed seed; `surveyor`'s own agents come in where a
-proposition speaks of them (UBE in 1, the exact model of section 4 in 2 and 3).
+All draws are from NumPy in float64 with a fixed seed. Agents of this library appear where a
+proposition is about them (UBE in 1, the exact model of section 4 in 2 and 3).
 """
 
 import dataclasses
 import math
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from surveyor import envs, plots
-from surveyor.agents import UBE
+from surveyor import UBE, drawing, envs
 from surveyor.agents.ideal_su import IdealSU, IdealSUState
 from surveyor.errors import SurveyorError
-from surveyor.paper.checks import Check, geometric_median, pieces, share
+from surveyor.paper.checks import Check, draw, geometric_median, pieces, share
+from surveyor.paper.options import Options
 from surveyor.runs import api
 from surveyor.sweeps.text import table, write
 from surveyor.types import Transition
@@ -26,10 +25,10 @@ from surveyor.types import Transition
 Array = np.ndarray
 
 
-def run(out: Path, *, quick: bool) -> None:
-    """Measure all of them, and write propositions.json, .md and .png."""
-    plots.require_matplotlib()
-    draws = 20_000 if quick else 1_000_000
+def run(options: Options) -> None:
+    """Measure all predictions, and write propositions.json, .md and .png."""
+    drawing.require_matplotlib()
+    draws = 20_000 if options.quick else 1_000_000
     rng = np.random.default_rng(0)
     checks: list[Check] = []
     for measure in (proposition_1, proposition_2, proposition_3, propositions_4_and_5):
@@ -53,23 +52,32 @@ def run(out: Path, *, quick: bool) -> None:
         "",
         *table(header, rows),
     ]
-    write(out, "propositions", [dataclasses.asdict(check) for check in checks], lines)
-    plots.propositions(checks, out / "propositions.png")
+    panels = {
+        "1: P(all UP) ≤ 2^-L": [c for c in checks if c.proposition == "1"],
+        "2: P(action), Gumbel = model": [
+            c for c in checks if c.proposition == "2" and c.relation == "="
+        ],
+        "3: P(not UP) ≤ ε_N": [c for c in checks if c.proposition == "3"],
+        "4, 5: median episodes ≤ bound": [c for c in checks if c.proposition in ("4", "5")],
+    }
+    picture = draw(panels, options.out / "propositions.png")
+    data = [dataclasses.asdict(check) for check in checks]
+    write(options.out, "propositions", data, lines, picture)
 
 
 def proposition_1(rng: np.random.Generator, draws: int) -> Iterator[Check]:
-    """Factorised and symmetric: a given sequence of L actions has probability at most 2^-L."""
+    """Check that factorised, symmetric beliefs follow L given actions with at most 2^-L."""
     families: dict[str, Callable[..., Array]] = {
         "normal": rng.standard_normal,
         "Laplace": lambda size: rng.laplace(size=size),
         "uniform": lambda size: rng.uniform(-1, 1, size),
     }
-    for name, draw in families.items():
+    for name, noise in families.items():
         for actions in (2, 3):
             for length in (2, 4, 8):
                 scale = np.exp(rng.normal(size=(length, actions)) * (actions == 2))
                 found = sum(
-                    int(np.sum(np.all(np.argmax(scale * draw((n, *scale.shape)), -1) == 0, -1)))
+                    int(np.sum(np.all(np.argmax(scale * noise((n, *scale.shape)), -1) == 0, -1)))
                     for n in pieces(draws)
                 )
                 case = f"{name}, {actions} actions, L={length}"
@@ -80,17 +88,18 @@ def proposition_1(rng: np.random.Generator, draws: int) -> Iterator[Check]:
 
 
 def _ube_successes(length: int, draws: int) -> tuple[float, float, float]:
-    """How often a sample of a trained UBE goes up all the way, before it has seen the reward."""
+    """Return how often a sample of a trained UBE goes up all the way, before any reward."""
     agent = UBE()
-    run = api.train(agent, "Tree-40", episodes=30)  # so deep that the goal is not found
+    run = api.train(agent, "Tree-40", episodes=30)  # too deep to find the goal
     if run.first_success is not None:
-        raise SurveyorError("UBE has found the goal; proposition 1 speaks of what comes before.")
-    path = 2 * jnp.arange(length)
-    up = jnp.asarray(run.env[1].mapping[:length], jnp.int32)
+        raise SurveyorError("UBE found the goal, but proposition 1 is about the time before.")
+    _, params = envs.make(run.config.env, run.config.seed)
+    path, state = 2 * jnp.arange(length), run.state
+    up = jnp.asarray(params.mapping[:length], jnp.int32)
 
     @jax.jit
     def successes(keys):
-        q = jax.vmap(lambda key: agent.q(run.loop.agent, agent.sample(run.loop.agent, key), path))
+        q = jax.vmap(lambda key: agent.q(state, agent.sample(state, key), path))
         return jnp.sum(jnp.all(jnp.argmax(q(keys), axis=-1) == up, axis=-1))
 
     keys = jax.random.split(jax.random.key(1), draws)
@@ -99,7 +108,7 @@ def _ube_successes(length: int, draws: int) -> tuple[float, float, float]:
 
 
 def proposition_2(rng: np.random.Generator, draws: int) -> Iterator[Check]:
-    """The Gumbel construction: the same action probabilities, another variance."""
+    """Check that Gumbel noise gives the model's action probabilities, at another variance."""
     agent, state = explored(size=3, episodes=12, rng=rng)
     belief = agent.q_posterior(state, jnp.arange(0, 6, 2))
     mean = np.asarray(belief.mean, float)
@@ -125,7 +134,7 @@ def proposition_2(rng: np.random.Generator, draws: int) -> Iterator[Check]:
     predicted = float(belief.covariance[0, 0])
     yield Check(
         "2",
-        "variance of Q(s_0, 0) is another",
+        "variance of Q(s_0, 0) differs from the model's",
         "≠",
         predicted,
         variance,
@@ -136,7 +145,7 @@ def proposition_2(rng: np.random.Generator, draws: int) -> Iterator[Check]:
     apart = int(np.all(chosen, axis=1).sum())
     yield Check(
         "2, beyond it",
-        "P(action 0 in all states) is another than the model's",
+        "P(action 0 in all states) differs from the model's",
         "≠",
         together / draws,
         *share(apart, draws),
@@ -144,14 +153,21 @@ def proposition_2(rng: np.random.Generator, draws: int) -> Iterator[Check]:
 
 
 def _near(p: float, successes: int, draws: int) -> float:
-    """p is itself an estimate from as many draws: move it by its own standard error at most."""
+    """Return p, also an estimate, moved towards the measurement by at most its own error."""
     error = 1.96 * math.sqrt(p * (1 - p) / draws)
     return float(np.clip(successes / draws, p - error, p + error))
 
 
 def explored(size: int, episodes: int, rng: np.random.Generator) -> tuple[IdealSU, IdealSUState]:
-    """The exact model on a tree after uniform exploration, with π uniform; action 0 is UP."""
-    agent = IdealSU.deterministic()
+    """Return the exact model on a tree after uniform exploration, with π uniform.
+
+    **Arguments:**
+
+    - `size`: the size L of the tree, where action 0 is UP.
+    - `episodes`: the number of episodes.
+    - `rng`: the source of the actions.
+    """
+    agent = IdealSU.preset("tree")
     env, _ = envs.make(f"Tree-{size}")
     state = agent.init(env.spec, jax.random.key(0))
     for _ in range(episodes):
@@ -162,7 +178,7 @@ def explored(size: int, episodes: int, rng: np.random.Generator) -> tuple[IdealS
         episode = Transition(
             jnp.asarray(obs),
             jnp.asarray(actions, jnp.int32),
-            jnp.zeros(size),  # as in the proofs: the reward has not been seen
+            jnp.zeros(size),  # as in the proofs, before the reward is seen
             jnp.asarray(obs + np.where(actions == 0, 2, 1), jnp.int32),
             jnp.asarray(goal | (actions == 1)),
         )
@@ -171,7 +187,7 @@ def explored(size: int, episodes: int, rng: np.random.Generator) -> tuple[IdealS
 
 
 def proposition_3(rng: np.random.Generator, draws: int) -> Iterator[Check]:
-    """SU prefers UP: how often not, beside the bound ε_N; and the lemmas on the exact model."""
+    """Check that SU prefers UP but for a share of ε_N, and the lemmas on the exact model."""
     for visits in (1, 2, 5, 10, 20, 50, 100):
         n = min(draws, 200_000)
         failed = int(np.sum(~upward(visits, n, rng)))
@@ -212,16 +228,23 @@ def proposition_3(rng: np.random.Generator, draws: int) -> Iterator[Check]:
 
 
 def epsilon(visits: int) -> float:
-    """The bound of proposition 3: 0.75^N e^(-N/50) + (1 - 0.75^N) e^(-0.175 N)."""
+    """Return the bound of proposition 3: 0.75^N e^(-N/50) + (1 - 0.75^N) e^(-0.175 N)."""
     p = 0.75**visits
     return p * math.exp(-visits / 50) + (1 - p) * math.exp(-0.175 * visits)
 
 
 def upward(visits: int, draws: int, rng: np.random.Generator, theta=1e4, beta=1e-3) -> Array:
-    """Whether Var(Q(s_k, UP)) > Var(Q(s_k, DOWN)) after N visits to s_k, under uniform exploration.
+    """Draw whether Var(Q(s_k, UP)) > Var(Q(s_k, DOWN)) after N visits under uniform exploration.
 
-    Lemmas 1 and 4: this is when UP is more likely than not. With π uniform,
+    By lemmas 1 and 4 this is when UP is more likely than not. With π uniform,
     Var(Q(s, UP)) = ν(n_up) + ¼ (Var(Q(s', UP)) + ν(n'_down)), as far as s' has been visited.
+
+    **Arguments:**
+
+    - `visits`: N, the visits to s_k.
+    - `draws`: the number of draws.
+    - `rng`: their source.
+    - `theta`, `beta`: the variances θ of the prior and β of a reward.
     """
     variance = np.zeros(draws)
     arrivals, weight = np.full(draws, visits), 1.0
@@ -241,7 +264,7 @@ def upward(visits: int, draws: int, rng: np.random.Generator, theta=1e4, beta=1e
 
 
 def propositions_4_and_5(rng: np.random.Generator, draws: int) -> Iterator[Check]:
-    """Tied actions: BDQN's prior alone solves them, in a bounded median of episodes."""
+    """Check that BDQN's prior alone solves trees with tied actions in a bounded median time."""
     n = min(draws, 100_000)
     for name, activation, label in (
         ("sigmoid", lambda x: 1 / (1 + np.exp(-x)), "4"),
@@ -268,5 +291,5 @@ def _tied_successes(activation, d: int, length: int, draws: int, rng) -> int:
     features = activation(rng.standard_normal((draws, length, d)))
     difference = rng.standard_normal((draws, d)) * math.sqrt(2)
     advantage = np.einsum("nld,nd->nl", features, difference)
-    ties = rng.random((draws, length)) < 0.5  # no unit active: both actions are worth nothing
+    ties = rng.random((draws, length)) < 0.5  # if no unit is active, both actions have Q = 0
     return int(np.sum(np.all((advantage > 0) | ((advantage == 0) & ties), axis=1)))

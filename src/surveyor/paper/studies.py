@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from surveyor import envs
 from surveyor.agents.base import Agent
 from surveyor.errors import SurveyorError
-from surveyor.launch import pool as parallel
+from surveyor.launch import pool
 from surveyor.launch.progress import Overview
 from surveyor.runs import api
 from surveyor.runs.config import Config
@@ -22,13 +24,18 @@ class Cell:
     """One point of a figure: an algorithm on an environment, with several seeds."""
 
     algorithm: str
+    """Name in tables and figures."""
     env: str
+    """Name of the environment."""
     agent: Agent
+    """The agent's hyperparameters."""
     seeds: int
+    """Number of seeds, counted from 0."""
     episodes: int | None = None
+    """Budget of a run in episodes; the environment's default if None."""
 
     def configs(self) -> list[Config]:
-        """The runs that it is made of."""
+        """Return the configurations of its runs."""
         return [
             api.configure(self.agent, self.env, seed=seed, episodes=self.episodes)
             for seed in range(self.seeds)
@@ -36,23 +43,28 @@ class Cell:
 
     @property
     def size(self) -> int:
-        """L."""
+        """L, the size of the problem."""
         return envs.named(self.env).size
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What the runs of a cell came to."""
+    """Results of the runs of a cell."""
 
     algorithm: str
+    """Name in tables and figures."""
     env: str
+    """Name of the environment."""
     size: int
+    """L, the size of the problem."""
     budget: int
+    """Budget of a run in episodes."""
     runs: list[Record]
+    """Result of every run, by seed."""
 
     @property
     def solved(self) -> int:
-        """How many of the runs were solved."""
+        """Number of solved runs."""
         return sum(run["solved_at"] is not None for run in self.runs)
 
     @property
@@ -60,12 +72,30 @@ class Outcome:
         """Median of `solved_at`; None if it falls among unsolved runs."""
         return median_solved(run["solved_at"] for run in self.runs)
 
+    @property
+    def cells(self) -> list[str]:
+        """Table cells that all figures share, one for each of `HEADER`."""
+        solved_at = ", ".join("–" if at is None else str(at) for at in self.solved_at)
+        median = "–" if self.median is None else f"{self.median:g}"
+        share = f"{self.solved} of {len(self.runs)}"
+        return [self.algorithm, str(self.size), share, solved_at, median]
+
+    @property
+    def costs(self) -> list[str]:
+        """Table cells of the mean gradient steps and seconds of a run, solved or not."""
+        return [f"{self.mean('gradient_steps'):,.0f}", f"{self.mean('seconds'):.1f}"]
+
+    @property
+    def solved_at(self) -> list[int | None]:
+        """Episode from which each run's greedy policy is optimal; None if unsolved."""
+        return [run["solved_at"] for run in self.runs]
+
     def mean(self, name: str) -> float:
-        """The mean of a number that every run has, such as `gradient_steps`."""
+        """Return the mean of a number that every run has, such as `gradient_steps`."""
         return statistics.fmean(run[name] for run in self.runs)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return it as plain data."""
         return {
             **dataclasses.asdict(self),
             "solved": self.solved,
@@ -73,48 +103,70 @@ class Outcome:
         }
 
 
+HEADER = ["algorithm", "L", "solved", "solved at (by seed)", "median episodes"]
+COSTS = ["gradient steps", "seconds"]
+
+
 class StoppedError(Exception):
-    """The user stopped a study; all of it is on disk."""
+    """The user stopped a study; its runs are on disk."""
 
 
-def carry_out(cells: Iterable[Cell], out: Path) -> list[Outcome]:
-    """Train whatever is not finished yet, on all cores, and return the outcome of every cell.
+def of(outcomes: Iterable[Outcome], algorithm: str) -> list[Outcome]:
+    """Return the outcomes of one algorithm, by size."""
+    mine = [outcome for outcome in outcomes if outcome.algorithm == algorithm]
+    return sorted(mine, key=lambda outcome: outcome.size)
 
-    Runs of one cell share a compiled program. The largest problems go first, so that no core is
-    left alone with one of them at the end. Raises `StoppedError` if Ctrl-C came.
+
+def medians(outcomes: Iterable[Outcome], algorithm: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return sizes and median episodes of one algorithm, where there is a median."""
+    found = [(o.size, o.median) for o in of(outcomes, algorithm) if o.median is not None]
+    points = np.array(found, float).reshape(-1, 2)
+    return points[:, 0], points[:, 1]
+
+
+def train_cells(cells: Iterable[Cell], out: Path) -> list[Outcome]:
+    """Train the runs that have not ended, on all cores; return the outcome of every cell.
+
+    Runs of one cell share a compiled program. The most expensive runs start first, so that no core
+    idles while another trains one of them at the end. Raise `StoppedError` after Ctrl-C.
+
+    **Arguments:**
+
+    - `cells`: the points of a figure.
+    - `out`: the folder for the run folders.
     """
     cells = list(cells)
     configs = [config for cell in cells for config in cell.configs()]
-    numbers = {config: number for number, config in enumerate(configs)}
-    results = {number: api.outcome(config, out) for number, config in enumerate(configs)}
-    waiting = [number for number, result in results.items() if result is None]
+    results = {config: api.outcome(config, out) for config in configs}
+    waiting = [config for config, result in results.items() if result is None]
     if waiting:
-        _train([configs[number] for number in waiting], waiting, results, out)
-    outcomes = []
-    for cell in cells:
-        runs = [results[numbers[config]] for config in cell.configs()]
-        budget = cell.configs()[0].budget
-        outcomes.append(
-            Outcome(cell.algorithm, cell.env, cell.size, budget, [run for run in runs if run])
+        waiting.sort(key=_cost, reverse=True)
+        results |= zip(waiting, _train(waiting, len(results), out), strict=True)
+    return [
+        Outcome(
+            cell.algorithm,
+            cell.env,
+            cell.size,
+            cell.configs()[0].budget,
+            [result for config in cell.configs() if (result := results[config])],
         )
-    return outcomes
+        for cell in cells
+    ]
 
 
-def _train(
-    configs: list[Config], numbers: list[int], results: dict[int, Record | None], out: Path
-) -> None:
-    order = sorted(range(len(configs)), key=lambda place: -_cost(configs[place]))
-    ordered = [configs[place] for place in order]
-    with Overview(ordered, len(results) - len(configs)) as overview:
-        new = parallel.train_all(ordered, out, overview, alone=False)
-    for place, result in zip(order, new, strict=True):
+def _train(configs: list[Config], total: int, out: Path) -> list[Record]:
+    with Overview(configs, total - len(configs)) as overview:
+        found = pool.train_all(configs, out, overview, alone=False)
+    results = []
+    for result in found:
         if result is None or not result.pop("finished"):
             reason = (result or {}).get("failure")
             raise StoppedError if reason is None else SurveyorError(reason)
-        results[numbers[place]] = result
+        results.append(result)
+    return results
 
 
 def _cost(config: Config) -> float:
-    """A guess of which run takes longest: steps of training and of acting."""
+    """Return a rough cost of a run, in gradient steps and steps of acting."""
     env = envs.named(config.env)
     return config.budget * (config.agent.schedule.updates + env.horizon / 10)

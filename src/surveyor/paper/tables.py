@@ -2,47 +2,76 @@
 
 import dataclasses
 import itertools
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from surveyor.agents import SU, Agent, BootDQN, sources
-from surveyor.paper.studies import Cell, carry_out
+from surveyor import SU, BootDQN, SUPlus
+from surveyor.agents.base import Agent
+from surveyor.paper.options import GridSearchOptions, Problem, Source, TableOptions
+from surveyor.paper.studies import Cell, Outcome, train_cells
 from surveyor.sweeps.text import table, write
 
-Problem = Literal["tree", "chain"]
-Source = Literal["ours", "text", "released"]
+LABELS: dict[Source, str] = {"released": "SU (released)", "text": "SU (text)", "plus": "SU+"}
+"""Names in tables of the sources of SU's settings."""
+Point = tuple[Any, ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """One algorithm's search: what is varied, around what, and what the paper found best."""
+    """The search of one algorithm's hyperparameters."""
 
+    number: int
+    """Number of the paper's table."""
     algorithm: str
+    """Column of the table."""
     env: str
-    bases: dict[Source, Agent]
-    """What is not searched, as this library, the paper's text and its released code have it."""
+    """Environment of the search."""
+    presets: dict[str, Agent]
+    """Presets by their names in tables; the search starts from one of them."""
     grid: dict[str, tuple[Any, ...]]
+    """Values to search, by hyperparameter."""
     printed: dict[str, Any]
     """The paper's winner."""
 
-    def cells(
-        self, source: Source, *, seeds: int, episodes: int, thin: bool
-    ) -> dict[tuple[Any, ...], Cell]:
-        """A cell for each point of the grid, or with `thin` for its first and last values, and one
-        width of the network."""
+    def start(self, source: Source) -> tuple[str, Agent]:
+        """Return the name and the settings to start from; those of SU are of this source."""
+        if LABELS[source] in self.presets:
+            return LABELS[source], self.presets[LABELS[source]]
+        return self.algorithm, self.presets["figure 2"]
+
+    def cells(self, source: Source, *, seeds: int, episodes: int, thin: bool) -> dict[Point, Cell]:
+        """Return a cell for each point of the grid.
+
+        **Arguments:**
+
+        - `source`: the source of SU's settings that are not searched.
+        - `seeds`: the seeds per point.
+        - `episodes`: the budget of a run.
+        - `thin`: True for the first and last values only, and one width of the network.
+        """
         ends = {name: values[:: max(1, len(values) - 1)] for name, values in self.grid.items()}
         ends |= {name: ends[name][:1] for name in ("features", "hidden") if name in ends}
         points = itertools.product(*(ends if thin else self.grid).values())
+        name, agent = self.start(source)
         return {
             point: Cell(
-                self.algorithm,
+                name,
                 self.env,
-                dataclasses.replace(self.bases[source], **dict(zip(self.grid, point, strict=True))),
+                dataclasses.replace(agent, **dict(zip(self.grid, point, strict=True))),
                 seeds,
                 episodes,
             )
             for point in points
         }
+
+
+def _su(problem: Problem) -> dict[str, Agent]:
+    released, text = SU.preset(problem, "released"), SU.preset(problem, "text")
+    return {"SU (released)": released, "SU (text)": text, "SU+": SUPlus.preset(problem)}
+
+
+def _bootstrap(released: str, shown: str) -> dict[str, Agent]:
+    presets = {"released code": released, "figure 2": shown}
+    return {label: BootDQN.preset("tree", name) for label, name in presets.items()}
 
 
 THETA, BETA = (1.0, 1e2, 1e4), (1e-3, 1e-2, 1e-1)
@@ -52,94 +81,84 @@ BOOTSTRAP_GRID: dict[str, tuple[Any, ...]] = {
     "bootstrap": (0.1, 0.25, 0.75, 0.9, 1.0),
     "prior_weight": (0.0, 0.1, 1.0, 10.0),
 }
-
-
-def _everywhere(agent: Agent) -> dict[Source, Agent]:
-    """One agent for all sources, which differ in nothing that is not searched."""
-    return {"ours": agent, "text": agent, "released": agent}
-
-
 SEARCHES: dict[Problem, list[Search]] = {
     "tree": [
         Search(
+            2,
             "SU",
             "Tree-100",
-            {"ours": SU.tree(), "text": sources.text_tree(), "released": sources.released_tree()},
+            _su("tree"),
             {"features": (20, 40), "theta": THETA, "beta": BETA},
             {"features": 20, "theta": 1e4, "beta": 1e-3},
         ),
         Search(
+            2,
             "B+P 1x",
             "Tree-100",
-            _everywhere(BootDQN.paper_1x()),
+            _bootstrap("released_1x", "paper_1x"),
             BOOTSTRAP_GRID,
             {"hidden": 20, "ensemble": 10, "bootstrap": 0.75, "prior_weight": 0.1},
         ),
         Search(
+            2,
             "B+P 25x",
             "Tree-100",
-            _everywhere(BootDQN.tree_25x()),
+            _bootstrap("released_25x", "tree_25x"),
             BOOTSTRAP_GRID,
             {"hidden": 20, "ensemble": 10, "bootstrap": 1.0, "prior_weight": 0.0},
         ),
     ],
     "chain": [
         Search(
+            3,
             "SU",
             "Chain-20",
-            {
-                "ours": SU.chain(),
-                "text": sources.text_chain(),
-                "released": sources.released_chain(),
-            },
+            _su("chain"),
             {"gradient_steps": (10, 20, 40), "theta": THETA, "beta": BETA},
             {"gradient_steps": 40, "theta": 1.0, "beta": 1e-2},
         )
     ],
 }
-"""The paper searches the tree at L = 100 and does not say at which L it searched the chain."""
+"""Searches of the paper: on the tree at L = 100; at which L on the chain, it does not say."""
 
 
-def show(out: Path) -> None:
-    """Tables 2 and 3 as the paper prints them, beside this library's presets."""
-    rows = [
-        [
-            f"{number} ({problem})",
-            search.algorithm,
-            name,
-            "{" + ", ".join(f"{value:g}" for value in values) + "}",
-            f"{search.printed[name]:g}",
-            f"{getattr(search.bases['ours'], name):g}",
+def show(options: TableOptions) -> None:
+    """Write tables.json and tables.md: the paper's values beside those of the presets."""
+    lines, data = ["# Tables 2 and 3: hyperparameters", ""], []
+    searches = [(problem, search) for problem, group in SEARCHES.items() for search in group]
+    for columns in dict.fromkeys(tuple(search.presets) for _, search in searches):
+        header = ["table", "algorithm", "hyperparameter", "search set", "paper's value", *columns]
+        rows = [
+            [
+                f"{search.number} ({problem})",
+                search.algorithm,
+                name,
+                "{" + ", ".join(f"{value:g}" for value in values) + "}",
+                f"{search.printed[name]:g}",
+                *(f"{getattr(agent, name):g}" for agent in search.presets.values()),
+            ]
+            for problem, search in searches
+            if tuple(search.presets) == columns
+            for name, values in search.grid.items()
         ]
-        for number, (problem, searches) in zip((2, 3), SEARCHES.items(), strict=True)
-        for search in searches
-        for name, values in search.grid.items()
-    ]
-    header = ["table", "algorithm", "hyperparameter", "search set", "paper's value", "our preset"]
-    lines = ["# Tables 2 and 3: hyperparameters", "", *table(header, rows)]
-    write(out, "tables", [dict(zip(header, row, strict=True)) for row in rows], lines)
+        lines += [*table(header, rows), ""]
+        data += [dict(zip(header, row, strict=True)) for row in rows]
+    lines.append("SU+ is this library's algorithm, so its best values need not be the paper's.")
+    write(options.out, "tables", data, lines)
 
 
-def gridsearch(
-    problem: Problem,
-    out: Path,
-    *,
-    quick: bool,
-    seeds: int,
-    algorithm: str = "all",
-    source: Source = "ours",
-) -> None:
-    """Run the paper's own search and print its winner: most seeds solved, then the soonest."""
-    lines, data = [f"# Grid search: {problem}", ""], []
-    for search in SEARCHES[problem]:
-        if algorithm not in ("all", search.algorithm):
+def gridsearch(options: GridSearchOptions) -> None:
+    """Repeat the paper's search, and write its points in the order of their success."""
+    quick = options.quick
+    seeds = options.seeds if options.seeds is not None else 1 if quick else 3
+    lines, data = [f"# Grid search: {options.problem}", ""], []
+    for search in SEARCHES[options.problem]:
+        if options.algorithm not in ("all", search.algorithm):
             continue
-        cells = search.cells(source, seeds=seeds, episodes=600 if quick else 5000, thin=quick)
-        outcomes = carry_out(cells.values(), out / "runs")
-        ranked = sorted(
-            zip(cells, outcomes, strict=True),
-            key=lambda pair: (-pair[1].solved, pair[1].median or float("inf")),
-        )
+        episodes = 600 if quick else 5000
+        cells = search.cells(options.source, seeds=seeds, episodes=episodes, thin=quick)
+        outcomes = train_cells(cells.values(), options.out / "runs")
+        ranked = sorted(zip(cells, outcomes, strict=True), key=_rank)
         rows = [
             [
                 *(f"{value:g}" for value in point),
@@ -148,19 +167,26 @@ def gridsearch(
             ]
             for point, outcome in ranked
         ]
-        best = ", ".join(
-            f"{name} {value:g}" for name, value in zip(search.grid, ranked[0][0], strict=True)
-        )
-        printed = ", ".join(f"{name} {value:g}" for name, value in search.printed.items())
-        winner = best if ranked[0][1].solved else "none: no point was solved"
+        point, best = ranked[0]
+        winner = _text(dict(zip(search.grid, point, strict=True)))
         lines += [
-            f"## {search.algorithm} on {search.env}, {seeds} seed{'s'[: seeds > 1]}",
+            f"## {best.algorithm} on {search.env}, {seeds} {'seed' if seeds == 1 else 'seeds'}",
             "",
-            f"Winner here: {winner}.  ",
-            f"The paper's: {printed}.",
+            f"Winner here: {winner if best.solved else 'none, no point was solved'}.  ",
+            f"The paper's: {_text(search.printed)}.",
             "",
             *table([*search.grid, "solved", "median episodes"], rows),
             "",
         ]
-        data.append({"algorithm": search.algorithm, "env": search.env, "rows": rows})
-    write(out, f"gridsearch-{problem}", data, lines)
+        data.append({"algorithm": best.algorithm, "env": search.env, "rows": rows})
+    write(options.out, f"gridsearch-{options.problem}", data, lines)
+
+
+def _rank(pair: tuple[Point, Outcome]) -> tuple[int, float]:
+    """Return a key by which the most solved seeds come first, then the smallest median."""
+    _, outcome = pair
+    return -outcome.solved, float("inf") if outcome.median is None else outcome.median
+
+
+def _text(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value:g}" for name, value in values.items())

@@ -28,7 +28,7 @@ def learning(run: Run, path: str | Path) -> Path:
     - `path`: the file to write.
     """
     require_matplotlib()
-    figure = new_figure(8, 5.2)
+    figure = new_figure(8.0, 5.2)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1.4])
     if "returns" in run.latest:
         _draw_episodes(above, run)

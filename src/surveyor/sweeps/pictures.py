@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from surveyor import plots
+from surveyor import drawing
 from surveyor.sweeps import statistics
 from surveyor.sweeps.summary import Curve, Curves, Summary
 
@@ -26,7 +26,7 @@ def curves(found: Curves, labels: list[str], path: Path) -> Path:
     - `labels`: the labels to draw.
     - `path`: the file to write; it is returned.
     """
-    plots.require_matplotlib()
+    drawing.require_matplotlib()
     from matplotlib.figure import Figure
 
     envs = list(dict.fromkeys(env for label, env in found if label in labels))
@@ -39,7 +39,7 @@ def curves(found: Curves, labels: list[str], path: Path) -> Path:
     for axes, env in zip(grid, envs, strict=False):
         for number, label in enumerate(labels):
             if (label, env) in found:
-                colour = plots.COLOURS[number % len(plots.COLOURS)]
+                colour = drawing.COLOURS[number % len(drawing.COLOURS)]
                 times, values = common(found[label, env])
                 axes.plot(times, np.nanmean(values, axis=0), color=colour, lw=1.3, label=label)
                 if len(values) > 1:
@@ -59,7 +59,7 @@ def curves(found: Curves, labels: list[str], path: Path) -> Path:
         list(handles.values()), list(handles), loc="outside upper center", frameon=False,
         fontsize=9, ncols=max(1, min(6, len(handles), int(width / longest))),
     )  # fmt: skip
-    return plots.save(figure, path)
+    return drawing.save(figure, path)
 
 
 def common(runs: list[Curve], points: int = 200) -> tuple[np.ndarray, np.ndarray]:
@@ -102,7 +102,7 @@ def profiles(summary: Summary, labels: list[str], path: Path) -> Path | None:
     chosen = {label: summary.normalised[label] for label in labels if summary.normalised}
     if not chosen:
         return None
-    plots.require_matplotlib()
+    drawing.require_matplotlib()
     from matplotlib.figure import Figure
 
     size = (8 + min(6, LETTER * max(map(len, chosen))), max(3.6, 1.5 + 0.3 * len(chosen)))
@@ -111,7 +111,7 @@ def profiles(summary: Summary, labels: list[str], path: Path) -> Path | None:
     everything = np.concatenate([scores.ravel() for scores in chosen.values()])
     levels = np.linspace(min(0.0, everything.min()), max(1.0, 1.05 * everything.max()), 200)
     for number, (label, scores) in enumerate(chosen.items()):
-        colour = plots.COLOURS[number % len(plots.COLOURS)]
+        colour = drawing.COLOURS[number % len(drawing.COLOURS)]
         left.plot(levels, statistics.profile(scores, levels), color=colour, label=label)
         value, (low, high) = summary.iqm(label)
         has_interval = scores.shape[1] > 1  # one seed has no interval
@@ -125,9 +125,9 @@ def profiles(summary: Summary, labels: list[str], path: Path) -> Path | None:
     left.set_ylabel("share of runs above τ")
     right.invert_yaxis()
     for number, name in enumerate(right.get_yticklabels()):  # they serve as the legend
-        name.set_color(plots.COLOURS[number % len(plots.COLOURS)])
+        name.set_color(drawing.COLOURS[number % len(drawing.COLOURS)])
     right.set_xlabel("interquartile mean, 95%")
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(f"Normalised: {summary.scale}", fontsize=9)
-    return plots.save(figure, path)
+    return drawing.save(figure, path)

@@ -1,0 +1,193 @@
+"""Scores on Atari: those that the paper publishes, and those of one's own runs."""
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from surveyor import agents
+from surveyor.agents.base import Agent
+from surveyor.envs import atari
+from surveyor.envs.atari import Table, human_normalised, scores
+from surveyor.errors import SurveyorError
+from surveyor.paper.options import AtariTableOptions, Score
+from surveyor.runs import storage
+from surveyor.runs.config import Config
+from surveyor.runs.folder import RunFolder
+from surveyor.sweeps import status, summary
+from surveyor.sweeps.status import number
+
+SCORES: tuple[Score, ...] = get_args(Score)
+"""Scores of a run: its best evaluation, as in the paper; its last one; the mean of all."""
+Kind = Score | Literal["training"]
+PUBLISHED = {
+    "su": "Successor Uncertainties",
+    "bootdqn": "Bootstrapped DQN",
+    "ube": "UBE",
+    "dqn": "DQN + ε-greedy",
+}
+"""Algorithms of the paper's table 5."""
+CHOSEN: dict[Kind, str] = {
+    "best": "The score of each of your runs is its best evaluation, as in the paper. This is "
+    "optimistic, since the same evaluations choose and report.",
+    "last": "The score of each of your runs is its last evaluation.",
+    "mean": "The score of each of your runs is the mean of its evaluations.",
+    "training": "None of your runs was evaluated by greedy episodes. The score of each is its mean "
+    "return in the last tenth of training.",
+}
+"""Notes on the scores of runs."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """Scores of one algorithm."""
+
+    label: str
+    """Name in tables and figures."""
+    scores: dict[str, list[float]]
+    """Raw scores of all seeds, by game."""
+    published: bool = False
+    """True for scores from the paper's table 5."""
+
+    def normalised(self, games: list[str], human: Table) -> list[np.ndarray]:
+        """Return the scores of all seeds of each game: 0 is the random policy, 1 a human."""
+        return [
+            np.array([human_normalised(game, score, human) or 0.0 for score in self.scores[game]])
+            for game in games
+        ]
+
+
+Columns = dict[str, Column]
+
+
+def published() -> Columns:
+    """Return the columns of the paper's table 5."""
+    return {
+        name: Column(label, {game: [row[name]] for game, row in scores().items()}, published=True)
+        for name, label in PUBLISHED.items()
+    }
+
+
+def beside(own: Columns) -> Columns:
+    """Return the columns of own runs, then the published ones on the same games."""
+    games = {game for column in own.values() for game in column.scores}
+    rest = {}
+    for name, column in published().items():
+        known = {game: values for game, values in column.scores.items() if game in games}
+        if known:
+            label = f"{column.label}, published"
+            rest[f"{name} published"] = Column(label, known, published=True)
+    return {**own, **rest}
+
+
+def read(options: AtariTableOptions) -> tuple[Columns | None, Kind]:
+    """Return the columns of the runs in the options, or None without any, and the kind of score."""
+    return (None, "best") if options.runs is None else collect(options.runs, options.score)
+
+
+def collect(runs: str, score: Score) -> tuple[Columns, Kind]:
+    """Return one column for each agent in a folder of runs, and the kind of score in it.
+
+    Where no run has evaluations, as after `surveyor sweep`, the score is the mean return in the
+    last tenth of training. Runs with other settings or budgets are columns of their own; the
+    agent's name is the key of those with the most frames.
+
+    **Arguments:**
+
+    - `runs`: the folder or URL of the runs.
+    - `score`: the evaluation of a run that counts.
+    """
+    found: dict[tuple[str, str], dict[str, list[float]]] = {}
+    examples: dict[tuple[str, str], Config] = {}
+    unfinished = 0
+    where = storage.at(runs)
+    with where.mirrored() as folder:
+        evaluated = [path.parent for path in sorted(folder.glob("ALE-*/tests.json"))]
+        every = evaluated or [path.parent for path in sorted(folder.glob("ALE-*/metrics.jsonl"))]
+        for path in every:
+            run = status.read(folder, path.name, None, where)
+            if (config := run.config) is None:
+                print(f"{path.name} is left out: {run.reason}", file=sys.stderr)
+                continue
+            known = _evaluations(path) if evaluated else _late(run, path)
+            game = spelt(atari.game(config.env))
+            if known and game is not None:
+                kind = agents.name_of(config.agent), _settings(config)
+                examples[kind] = config
+                found.setdefault(kind, {}).setdefault(game, []).append(pick(known, score))
+                unfinished += run.state != "done"
+    if not found:
+        raise SurveyorError(
+            f"There are no Atari runs with a score in '{runs}'; `surveyor paper atari` makes some."
+        )
+    if unfinished:
+        print(f"{unfinished} of these runs have not ended yet.", file=sys.stderr)
+    return _columns(found, examples), score if evaluated else "training"
+
+
+def _columns(
+    found: dict[tuple[str, str], dict[str, list[float]]], examples: dict[tuple[str, str], Config]
+) -> Columns:
+    """Return columns, with frames and settings in the label where two would have the same."""
+    columns: Columns = {}
+    for kind in sorted(found, key=lambda kind: -examples[kind].budget):
+        (name, settings), config = kind, examples[kind]
+        label = describe(config.agent)
+        if any(label == column.label for column in columns.values()):
+            label += f", {config.budget * atari.FRAMES:,} frames ({settings})"
+        key = f"{name} {settings}" if name in columns else name
+        columns[key] = Column(label, found[kind])
+    return columns
+
+
+def describe(agent: Agent) -> str:
+    """Return an agent's name in tables, with its nearest Atari preset where it has more than one.
+
+    SU with the settings of the released code is "SU (released)"; other values of a preset are
+    listed after its name.
+    """
+    entry = agents.entry_of(agent)
+    presets = [name for name, preset in entry.presets.items() if "atari" in preset.values]
+    if len(presets) < 2:
+        return entry.title
+    values = dataclasses.asdict(agent)
+    changes = {
+        name: [
+            f"{option} {values[option]}"
+            for option, value in dataclasses.asdict(type(agent).preset("atari", name)).items()
+            if values[option] != value
+        ]
+        for name in presets
+    }
+    nearest = min(changes, key=lambda name: len(changes[name]))
+    return f"{entry.title} ({', '.join([nearest, *changes[nearest]])})"
+
+
+def _evaluations(path: Path) -> list[float]:
+    found = [number(record.get("mean_return")) for record in RunFolder(path).evaluations()]
+    return [value for value in found if value is not None]
+
+
+def _late(run: status.RunStatus, path: Path) -> list[float]:
+    """Return the mean return in the last tenth of training."""
+    curves = summary.grouped([run], {run.name: summary.points_of(path)})
+    return [curve.score for every in curves.values() for curve in every]
+
+
+def _settings(config: Config) -> str:
+    """Return a short hash of all that decides a run beside its game and its seed."""
+    return dataclasses.replace(config, env="", seed=0).digest()[:4]
+
+
+def pick(evaluations: list[float], score: Score) -> float:
+    """Return the score of a run from its evaluations."""
+    means = {"best": max(evaluations), "last": evaluations[-1], "mean": np.mean(evaluations)}
+    return float(means[score])
+
+
+def spelt(game: str) -> str | None:
+    """Return a game's name as the table of scores has it, or None if it is not there."""
+    plain = game.replace("_", "").lower()
+    return next((name for name in scores() if name.replace("_", "") == plain), None)

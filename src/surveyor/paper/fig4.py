@@ -1,0 +1,147 @@
+"""Figure 4: SU beside each other algorithm, game by game."""
+
+from pathlib import Path
+
+import numpy as np
+
+from surveyor import drawing
+from surveyor.drawing import BLUE, GREY, RED
+from surveyor.envs.atari import Table
+from surveyor.errors import SurveyorError
+from surveyor.paper.atari_scores import CHOSEN, Column, Columns, Kind, beside, published, read
+from surveyor.paper.options import AtariTableOptions
+from surveyor.sweeps import statistics
+from surveyor.sweeps.text import table, write
+
+PRINTED_WINS = {"bootdqn": 36, "ube": 43, "dqn": 42}
+"""Games of 49 on which SU is better, by the figure's caption."""
+CLIP = 2.5
+"""Largest difference that is drawn."""
+NOTE = (
+    "The caption counts 42 games against DQN: on the published scores SU is better on 41 and as "
+    "good on one, Montezuma's Revenge, where both have nothing."
+)
+Gap = tuple[float, float | None, float | None]
+"""Difference of mean human-normalised scores, and the ends of its 95% interval."""
+
+
+def run(options: AtariTableOptions) -> None:
+    """Write fig4.json, fig4.md and fig4.png from published scores or own runs."""
+    own, score = read(options)
+    show(options.out, options.human, own, score)
+
+
+def show(out: Path, human: Table, own: Columns | None = None, score: Kind = "best") -> None:
+    """Write fig4.json, fig4.md and fig4.png.
+
+    **Arguments:**
+
+    - `out`: the folder for the files.
+    - `human`: the source of human and random scores.
+    - `own`: the columns of own runs, to show before the published ones; None for those alone.
+    - `score`: the kind of score in `own`.
+    """
+    drawing.require_matplotlib()
+    columns = beside(own) if own else published()
+    if "su" not in columns:
+        raise SurveyorError("Figure 4 compares SU with others, and there is no run of agent su.")
+    su = columns.pop("su")
+    others = {name: each for name, each in columns.items() if set(each.scores) & set(su.scores)}
+    if not others:
+        raise SurveyorError("There is no game that SU and another algorithm have both played.")
+    gaps = {name: differences(su, column, human) for name, column in others.items()}
+    rows = []
+    for name, column in others.items():
+        printed = "" if own else f"better on {PRINTED_WINS[name]} of 49"
+        rows.append([column.label, *wins(su, column), printed])
+    first = su.label if own else "SU"
+    lines = [
+        f"# Figure 4: {first} beside each other algorithm",
+        "",
+        *table(["", "SU better", "equal", "SU worse", "the paper says"], rows),
+        "",
+        CHOSEN[score] if own else NOTE,
+        "",
+        "Difference of human-normalised scores, with 95% intervals where there are several seeds:",
+        "",
+        *table(
+            ["game", *(column.label for column in others.values())],
+            [[game, *(_cell(gaps[n].get(game)) for n in others)] for game in sorted(su.scores)],
+        ),
+    ]
+    found = {n: {game: gap[0] for game, gap in by_game.items()} for n, by_game in gaps.items()}
+    labelled = {column.label: gaps[name] for name, column in others.items()}
+    picture = draw(labelled, first, out / "fig4.png")
+    write(out, "fig4", found, lines, picture)
+
+
+def differences(ours: Column, theirs: Column, human: Table) -> dict[str, Gap]:
+    """Return the difference of human-normalised scores on every game that both have played.
+
+    **Arguments:**
+
+    - `ours`, `theirs`: the columns; positive differences are in favour of the first.
+    - `human`: the source of human and random scores.
+    """
+    rng, found = np.random.default_rng(0), {}
+    games = [game for game in ours.scores if game in theirs.scores]
+    pairs = zip(ours.normalised(games, human), theirs.normalised(games, human), strict=True)
+    for game, (mine, other) in zip(games, pairs, strict=True):
+        low = high = None
+        if len(mine) > 1 or len(other) > 1:
+            draws = [
+                _resampled(rng, mine) - _resampled(rng, other) for _ in range(statistics.RESAMPLES)
+            ]
+            low, high = (float(x) for x in np.quantile(draws, (0.025, 0.975)))
+        found[game] = (float(mine.mean() - other.mean()), low, high)
+    return found
+
+
+def _resampled(rng: np.random.Generator, seeds: np.ndarray) -> float:
+    return float(seeds[rng.integers(0, len(seeds), len(seeds))].mean())
+
+
+def wins(ours: Column, theirs: Column) -> tuple[int, int, int]:
+    """Return the numbers of games where the first is better, equal and worse, by raw scores."""
+    games = [game for game in ours.scores if game in theirs.scores]
+    gaps = [np.mean(ours.scores[game]) - np.mean(theirs.scores[game]) for game in games]
+    signs = [int(np.sign(gap)) for gap in gaps]
+    return signs.count(1), signs.count(0), signs.count(-1)
+
+
+def _cell(gap: Gap | None) -> str:
+    if gap is None:
+        return ""
+    value, low, high = gap
+    return f"{value:+.3f}" if low is None else f"{value:+.3f} ({low:+.3f} to {high:+.3f})"
+
+
+def draw(gaps: dict[str, dict[str, Gap]], first: str, path: Path) -> Path:
+    """Draw SU's lead (blue) or lag (red) on every game, a panel for each other algorithm.
+
+    **Arguments:**
+
+    - `gaps`: differences by the other algorithm's label and by game.
+    - `first`: the label of SU.
+    - `path`: the file to write; it is returned.
+    """
+    games = max(len(by_game) for by_game in gaps.values())
+    figure = drawing.new_figure(max(5.0, 1.0 + 0.22 * games), 2.4 * len(gaps) + 1.2)
+    title = f"{first} minus the other algorithm, human-normalised; bars end at ±{CLIP}"
+    figure.suptitle(title, fontsize=9)
+    panels = figure.subplots(len(gaps), 1, squeeze=False)[:, 0]
+    for axes, (label, by_game) in zip(panels, gaps.items(), strict=True):
+        ordered = sorted(by_game.items(), key=lambda pair: -pair[1][0])
+        names = [game.replace("_", " ") for game, _ in ordered]
+        heights = np.clip([gap for _, (gap, _, _) in ordered], -CLIP, CLIP)
+        axes.bar(names, heights, color=[BLUE if height > 0 else RED for height in heights])
+        for place, (_, (_, low, high)) in enumerate(ordered):
+            if low is not None and high is not None:
+                axes.plot([place, place], np.clip([low, high], -CLIP, CLIP), color="black", lw=1)
+        axes.axhline(0, color=GREY, lw=0.8)
+        axes.set_ylim(-CLIP, CLIP)
+        axes.set_title(f"− {label}", fontsize=9)
+        axes.tick_params(axis="x", labelrotation=90, labelsize=7)
+        axes.margins(x=0.005)
+        drawing.open_frame(axes)
+    return drawing.save(figure, path)
