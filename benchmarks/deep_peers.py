@@ -19,8 +19,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
 from pathlib import Path
+from typing import Any
 
 from torch_peers import (
     ATARI_STEPS,

@@ -67,7 +67,7 @@ class Trained:
 
     def microseconds(self, repeats: int) -> float:
         """Return the best time of a gradient step, everything included."""
-        return self.episode(repeats) / self.agent.gradient_steps * 1e6
+        return self.episode(repeats) / self.agent.schedule.updates * 1e6
 
 
 def flat_cost() -> None:

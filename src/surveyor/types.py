@@ -4,13 +4,17 @@ from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Shaped
+from jaxtyping import Array, Bool, Float, Int, Key, Shaped
 
 if TYPE_CHECKING:
     Arrays = Array
     HostArrays = Any
 else:
     Arrays = HostArrays = Array | np.ndarray  # NumPy's where an environment steps in Python
+
+PRNG = Key[Array, ""]
+Obs = Shaped[Array, "..."]
+Mask = Bool[Array, " n"]
 
 
 class EnvSpec(eqx.Module):

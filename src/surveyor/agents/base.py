@@ -7,14 +7,22 @@ from typing import Any, ClassVar, Generic, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key, Shaped
+from jaxtyping import Array, Float, Int
 
 from surveyor.agents import options, registry
-from surveyor.types import Batch, EnvSpec, Metrics, QPosterior, Schedule, Transition, Update
+from surveyor.types import (
+    PRNG,
+    Batch,
+    EnvSpec,
+    Mask,
+    Metrics,
+    Obs,
+    QPosterior,
+    Schedule,
+    Transition,
+    Update,
+)
 
-PRNG = Key[Array, ""]
-Obs = Shaped[Array, "..."]
-Mask = Bool[Array, " n"]
 State = TypeVar("State")
 Index = TypeVar("Index")
 Kind = TypeVar("Kind", bound="Agent")
@@ -56,11 +64,11 @@ class Agent(eqx.Module, Generic[State, Index]):
         return Schedule()
 
     @abc.abstractmethod
-    def init(self, spec: EnvSpec, key: Key[Array, ""]) -> State:
+    def init(self, spec: EnvSpec, key: PRNG) -> State:
         """Return the state before anything has been observed."""
 
     @abc.abstractmethod
-    def sample(self, state: State, key: Key[Array, ""]) -> Index:
+    def sample(self, state: State, key: PRNG) -> Index:
         """Draw an index, to be followed for one episode."""
 
     @abc.abstractmethod
@@ -68,28 +76,24 @@ class Agent(eqx.Module, Generic[State, Index]):
         """Return the index of the agent's best guess, which evaluations act on."""
 
     @abc.abstractmethod
-    def q(
-        self, state: State, index: Index, obs: Shaped[Array, "..."]
-    ) -> Float[Array, "*batch actions"]:
+    def q(self, state: State, index: Index, obs: Obs) -> Float[Array, "*batch actions"]:
         """Return the Q values of an index."""
 
     @abc.abstractmethod
-    def observe(self, state: State, transitions: Transition, mask: Bool[Array, " n"]) -> State:
+    def observe(self, state: State, transitions: Transition, mask: Mask) -> State:
         """Update what has a closed form (a posterior, counts) with the transitions in `mask`."""
 
     @abc.abstractmethod
-    def learn(self, state: State, batch: Batch, key: Key[Array, ""]) -> tuple[State, Update]:
+    def learn(self, state: State, batch: Batch, key: PRNG) -> tuple[State, Update]:
         """Take one gradient step on a batch from the replay."""
 
     def act(
-        self, state: State, index: Index, obs: Shaped[Array, "..."], u: Float[Array, " actions"]
+        self, state: State, index: Index, obs: Obs, u: Float[Array, " actions"]
     ) -> Int[Array, ""]:
         """Return the greedy action of an index in one state; uniform numbers `u` break ties."""
         return argmax(self.q(state, index, obs), u)
 
-    def q_posterior(
-        self, state: State, obs: Shaped[Array, "..."], key: Key[Array, ""] | None = None
-    ) -> QPosterior:
+    def q_posterior(self, state: State, obs: Obs, key: PRNG | None = None) -> QPosterior:
         """Return mean and joint covariance of Q over these observations and all actions.
 
         Estimated from 1000 samples unless an agent has a closed form.
@@ -101,12 +105,12 @@ class Agent(eqx.Module, Generic[State, Index]):
         covariance = jnp.cov(flat, rowvar=False, bias=True)
         return QPosterior(jnp.mean(samples, axis=0), jnp.atleast_2d(covariance))
 
-    def sample_many(self, state: State, key: Key[Array, ""], count: int) -> tuple[Any, int]:
+    def sample_many(self, state: State, key: PRNG, count: int) -> tuple[Any, int]:
         """Return up to `count` indices stacked on axis 0, and their number."""
-        draw: Callable[[Key[Array, ""]], Index] = lambda key: self.sample(state, key)  # noqa: E731
+        draw: Callable[[PRNG], Index] = lambda key: self.sample(state, key)  # noqa: E731
         return jax.lax.map(draw, jax.random.split(key, count)), count
 
-    def diagnose(self, state: State, obs: Shaped[Array, "..."]) -> Metrics:
+    def diagnose(self, state: State, obs: Obs) -> Metrics:
         """Return metrics of the state to log, given some observations from the replay."""
         return {"q_mean": jnp.mean(jnp.max(self.q(state, self.greedy(state), obs), axis=-1))}
 

@@ -4,14 +4,14 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key, Shaped
+from jaxtyping import Array, Float
 
 from surveyor.agents.learner import QLearner
 from surveyor.agents.options import require_positive, require_share
 from surveyor.inference.action_posteriors import ActionPosteriors
 from surveyor.models.losses import td_target
 from surveyor.models.q import QModel
-from surveyor.types import Batch, EnvSpec, Metrics, QPosterior, Transition, Update
+from surveyor.types import PRNG, Batch, EnvSpec, Mask, Metrics, Obs, QPosterior, Transition, Update
 
 
 class BDQNState(eqx.Module):
@@ -45,14 +45,14 @@ class BDQN(QLearner[BDQNState, Float[Array, "actions h"]]):
         require_positive(self, "theta", "beta")
         require_share(self, "zeta")
 
-    def init(self, spec: EnvSpec, key: Key[Array, ""]) -> BDQNState:
+    def init(self, spec: EnvSpec, key: PRNG) -> BDQNState:
         """Return a network with Q = 0, and the prior of every action."""
         prior = ActionPosteriors.prior(
             spec.num_actions, self.hidden, self.theta, self.beta, self.zeta
         )
         return BDQNState(self.q_model(spec, key, outputs=False), prior)
 
-    def sample(self, state: BDQNState, key: Key[Array, ""]) -> Float[Array, "actions h"]:
+    def sample(self, state: BDQNState, key: PRNG) -> Float[Array, "actions h"]:
         """Draw w_a ~ N(ŵ_a, Σ_a) for every action."""
         return state.posteriors.sample(key, self.greedy(state))
 
@@ -61,39 +61,33 @@ class BDQN(QLearner[BDQNState, Float[Array, "actions h"]]):
         return state.network.weights[0].T
 
     def q(
-        self, state: BDQNState, index: Float[Array, "actions h"], obs: Shaped[Array, "..."]
+        self, state: BDQNState, index: Float[Array, "actions h"], obs: Obs
     ) -> Float[Array, "*b actions"]:
         """Return ⟨φ(s), w_a⟩."""
         return self._features(state, obs) @ index.T
 
-    def observe(
-        self, state: BDQNState, transitions: Transition, mask: Bool[Array, " n"]
-    ) -> BDQNState:
+    def observe(self, state: BDQNState, transitions: Transition, mask: Mask) -> BDQNState:
         """Λ_a ← ζΛ_a + β⁻¹ φ(s) φ(s)ᵀ, for the action that was taken."""
         features = self._features(state, transitions.obs)
         posteriors = state.posteriors.update(features, transitions.action, mask)
         return BDQNState(state.network, posteriors)
 
-    def learn(
-        self, state: BDQNState, batch: Batch, key: Key[Array, ""]
-    ) -> tuple[BDQNState, Update]:
+    def learn(self, state: BDQNState, batch: Batch, key: PRNG) -> tuple[BDQNState, Update]:
         """Take one step of Q learning for φ and ŵ."""
         next_q = jnp.max(state.network.target_q(batch.next_obs), axis=-1)
         targets = td_target(batch, self.discount, next_q)
         network, update = state.network.fit(batch, targets, self.loss)
         return BDQNState(network, state.posteriors), update
 
-    def q_posterior(
-        self, state: BDQNState, obs: Shaped[Array, "..."], key: Key[Array, ""] | None = None
-    ) -> QPosterior:
+    def q_posterior(self, state: BDQNState, obs: Obs, key: PRNG | None = None) -> QPosterior:
         """Return the exact belief: independent between actions, joint between states."""
         features = self._features(state, obs)
         mean = features @ self.greedy(state).T
         return QPosterior(mean, state.posteriors.joint_covariance(features))
 
-    def diagnose(self, state: BDQNState, obs: Shaped[Array, "..."]) -> Metrics:
+    def diagnose(self, state: BDQNState, obs: Obs) -> Metrics:
         """Return mean Q, and size and condition of the posteriors."""
         return {**super().diagnose(state, obs), **state.posteriors.diagnose()}
 
-    def _features(self, state: BDQNState, obs: Shaped[Array, "..."]) -> Float[Array, "*b h"]:
+    def _features(self, state: BDQNState, obs: Obs) -> Float[Array, "*b h"]:
         return state.network.features(obs)[..., 0, :]

@@ -5,13 +5,13 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key, Shaped
+from jaxtyping import Array, Float, Int
 
 from surveyor.agents.learner import QLearner
 from surveyor.agents.options import require_at_least, require_share
 from surveyor.models.losses import td_target
 from surveyor.models.q import FixedQ, QModel
-from surveyor.types import Batch, EnvSpec, Transition, Update
+from surveyor.types import PRNG, Batch, EnvSpec, Mask, Obs, Transition, Update
 
 
 class BootDQNState(eqx.Module):
@@ -49,7 +49,7 @@ class BootDQN(QLearner[BootDQNState, Int[Array, " heads"]]):
         require_at_least(self, 1, "ensemble")
         require_at_least(self, 0, "prior_weight")
 
-    def init(self, spec: EnvSpec, key: Key[Array, ""]) -> BootDQNState:
+    def init(self, spec: EnvSpec, key: PRNG) -> BootDQNState:
         """Return untrained heads and their priors."""
         ensemble_key, prior_key, mask_key = jax.random.split(key, 3)
         prior = None
@@ -58,12 +58,12 @@ class BootDQN(QLearner[BootDQNState, Int[Array, " heads"]]):
         masks = jax.random.randint(mask_key, (), 0, jnp.iinfo(jnp.int32).max)
         return BootDQNState(self.q_model(spec, ensemble_key, self.ensemble), prior, masks)
 
-    def sample(self, state: BootDQNState, key: Key[Array, ""]) -> Int[Array, " heads"]:
+    def sample(self, state: BootDQNState, key: PRNG) -> Int[Array, " heads"]:
         """Draw one head."""
         return jax.random.randint(key, (1,), 0, self.ensemble)
 
     def sample_many(
-        self, state: BootDQNState, key: Key[Array, ""], count: int
+        self, state: BootDQNState, key: PRNG, count: int
     ) -> tuple[Int[Array, "heads 1"], int]:
         """Return every head where at least as many are asked for, so that none is left out."""
         if self.ensemble > count:
@@ -75,20 +75,16 @@ class BootDQN(QLearner[BootDQNState, Int[Array, " heads"]]):
         return jnp.arange(self.ensemble)
 
     def q(
-        self, state: BootDQNState, index: Int[Array, " heads"], obs: Shaped[Array, "..."]
+        self, state: BootDQNState, index: Int[Array, " heads"], obs: Obs
     ) -> Float[Array, "*b actions"]:
         """Return the mean over the heads of the index: one in training, all in evaluation."""
         return jnp.mean(state.ensemble.q(obs, index) + self._prior(state, obs, index), axis=-2)
 
-    def observe(
-        self, state: BootDQNState, transitions: Transition, mask: Bool[Array, " n"]
-    ) -> BootDQNState:
+    def observe(self, state: BootDQNState, transitions: Transition, mask: Mask) -> BootDQNState:
         """Change nothing: which head may see a transition follows from its number."""
         return state
 
-    def learn(
-        self, state: BootDQNState, batch: Batch, key: Key[Array, ""]
-    ) -> tuple[BootDQNState, Update]:
+    def learn(self, state: BootDQNState, batch: Batch, key: PRNG) -> tuple[BootDQNState, Update]:
         """Take a step of Q learning of one or all heads, each on its own bootstrap sample."""
         heads = self.greedy(state) if self.trained == "all" else self.sample(state, key)
         next_q = state.ensemble.target_q(batch.next_obs, heads)
@@ -101,7 +97,7 @@ class BootDQN(QLearner[BootDQNState, Int[Array, " heads"]]):
         return BootDQNState(ensemble, state.prior, state.masks), update
 
     def _prior(
-        self, state: BootDQNState, obs: Shaped[Array, "..."], heads: Int[Array, " g"]
+        self, state: BootDQNState, obs: Obs, heads: Int[Array, " g"]
     ) -> Float[Array, "*b g actions"] | float:
         return 0.0 if state.prior is None else state.prior.q(obs, heads)
 

@@ -3,13 +3,13 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key, Shaped
+from jaxtyping import Array, Float, Int
 
 from surveyor.agents.learner import QLearner
 from surveyor.agents.options import require, require_at_least
 from surveyor.models.losses import td_target
 from surveyor.models.q import QModel
-from surveyor.types import Batch, EnvSpec, Transition, Update
+from surveyor.types import PRNG, Batch, EnvSpec, Mask, Obs, Transition, Update
 
 
 class DQNState(eqx.Module):
@@ -44,12 +44,12 @@ class DQN(QLearner[DQNState, Float[Array, ""]]):
             value = getattr(self, name)
             require(0 <= value <= 1, f"{name} must be from 0 to 1, not {value:g}.")
 
-    def init(self, spec: EnvSpec, key: Key[Array, ""]) -> DQNState:
+    def init(self, spec: EnvSpec, key: PRNG) -> DQNState:
         """Return an untrained network; on tables two for double DQN."""
         heads = 2 if self.double and spec.tabular else 1
         return DQNState(self.q_model(spec, key, heads), jnp.zeros((), jnp.int32))
 
-    def sample(self, state: DQNState, key: Key[Array, ""]) -> Float[Array, ""]:
+    def sample(self, state: DQNState, key: PRNG) -> Float[Array, ""]:
         """Return 1: explore with the current ε."""
         return jnp.ones(())
 
@@ -62,9 +62,7 @@ class DQN(QLearner[DQNState, Float[Array, ""]]):
         passed = jnp.minimum(state.steps / self.epsilon_steps, 1.0)
         return self.epsilon_start + passed * (self.epsilon_end - self.epsilon_start)
 
-    def q(
-        self, state: DQNState, index: Float[Array, ""], obs: Shaped[Array, "..."]
-    ) -> Float[Array, "*b actions"]:
+    def q(self, state: DQNState, index: Float[Array, ""], obs: Obs) -> Float[Array, "*b actions"]:
         """Return Q̂(s, ·), whatever ε is."""
         return jnp.mean(state.network.q(obs), axis=-2)
 
@@ -72,7 +70,7 @@ class DQN(QLearner[DQNState, Float[Array, ""]]):
         self,
         state: DQNState,
         index: Float[Array, ""],
-        obs: Shaped[Array, "..."],
+        obs: Obs,
         u: Float[Array, " actions"],
     ) -> Int[Array, ""]:
         """Return the greedy action, or any action with probability ε.
@@ -83,13 +81,11 @@ class DQN(QLearner[DQNState, Float[Array, ""]]):
         random = jnp.max(u) ** u.size < index * self.epsilon(state)
         return jnp.where(random, jnp.argmax(u), super().act(state, index, obs, u))
 
-    def observe(
-        self, state: DQNState, transitions: Transition, mask: Bool[Array, " n"]
-    ) -> DQNState:
+    def observe(self, state: DQNState, transitions: Transition, mask: Mask) -> DQNState:
         """Count the steps."""
         return DQNState(state.network, state.steps + jnp.sum(mask))
 
-    def learn(self, state: DQNState, batch: Batch, key: Key[Array, ""]) -> tuple[DQNState, Update]:
+    def learn(self, state: DQNState, batch: Batch, key: PRNG) -> tuple[DQNState, Update]:
         """Take one step of Q learning."""
         network = state.network
         trained = jax.random.randint(key, (1,), 0, network.heads)

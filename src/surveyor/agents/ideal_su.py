@@ -5,13 +5,13 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Float, Int
 
 from surveyor.agents.base import Agent
 from surveyor.agents.options import require_at_least, require_positive, require_share
 from surveyor.inference.mdp import FREE, EmpiricalMDP
 from surveyor.inference.policies import greedy_policy
-from surveyor.types import Batch, EnvSpec, QPosterior, Schedule, Transition, Update
+from surveyor.types import PRNG, Batch, EnvSpec, Mask, QPosterior, Schedule, Transition, Update
 
 
 class IdealSUState(eqx.Module):
@@ -57,12 +57,12 @@ class IdealSU(Agent[IdealSUState, Float[Array, "n actions"]]):
         """Updates of the reference policy after every episode; no batches."""
         return Schedule(updates=self.gradient_steps)
 
-    def init(self, spec: EnvSpec, key: Key[Array, ""]) -> IdealSUState:
+    def init(self, spec: EnvSpec, key: PRNG) -> IdealSUState:
         """Return a model that has seen nothing, and a uniform reference policy."""
         uniform = jnp.full((spec.num_states, spec.num_actions), 1 / spec.num_actions)
         return IdealSUState(EmpiricalMDP.empty(spec, self.successors), uniform, spec.horizon)
 
-    def sample(self, state: IdealSUState, key: Key[Array, ""]) -> Float[Array, "n actions"]:
+    def sample(self, state: IdealSUState, key: PRNG) -> Float[Array, "n actions"]:
         """Draw w ~ N(μ, Σ) and return Ψw, the value of π under sampled rewards."""
         noise = jax.random.normal(key, state.policy.shape)
         variance = self.variance(state)
@@ -78,15 +78,11 @@ class IdealSU(Agent[IdealSUState, Float[Array, "n actions"]]):
         """Look up Ψw."""
         return index[obs]
 
-    def observe(
-        self, state: IdealSUState, transitions: Transition, mask: Bool[Array, " n"]
-    ) -> IdealSUState:
+    def observe(self, state: IdealSUState, transitions: Transition, mask: Mask) -> IdealSUState:
         """Count the transitions."""
         return IdealSUState(state.model.add(transitions, mask), state.policy, state.horizon)
 
-    def learn(
-        self, state: IdealSUState, batch: Batch, key: Key[Array, ""]
-    ) -> tuple[IdealSUState, Update]:
+    def learn(self, state: IdealSUState, batch: Batch, key: PRNG) -> tuple[IdealSUState, Update]:
         """π(s) ← E[greedy policy of a sampled Q^π]."""
         samples = jax.vmap(lambda key: self.sample(state, key))(
             jax.random.split(key, self.policy_samples)
@@ -95,7 +91,7 @@ class IdealSU(Agent[IdealSUState, Float[Array, "n actions"]]):
         return IdealSUState(state.model, policy, state.horizon), Update()
 
     def q_posterior(
-        self, state: IdealSUState, obs: Int[Array, " k"], key: Key[Array, ""] | None = None
+        self, state: IdealSUState, obs: Int[Array, " k"], key: PRNG | None = None
     ) -> QPosterior:
         """Equation 3, exactly: N(Ψμ, ΨΣΨᵀ)."""
         mean = self.greedy(state)[obs]

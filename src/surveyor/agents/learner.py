@@ -1,7 +1,5 @@
 """Options that agents with gradient steps share."""
 
-from jaxtyping import Array, Key
-
 from surveyor.agents.base import Agent, Index, State
 from surveyor.agents.options import option, require_at_least, require_positive, require_share
 from surveyor.models.deep_q import DeepQ
@@ -11,7 +9,7 @@ from surveyor.models.q import QModel
 from surveyor.models.tabular_q import TabularQ
 from surveyor.models.torsos import TorsoName
 from surveyor.replay.registry import strategy
-from surveyor.types import EnvSpec, Schedule
+from surveyor.types import PRNG, EnvSpec, Schedule
 
 
 class Learner(Agent[State, Index]):
@@ -76,9 +74,7 @@ class QLearner(Learner[State, Index]):
     loss: Penalty = "smooth_l1"
     """Penalty of an error: squared, or smooth-L1 (released code)."""
 
-    def q_model(
-        self, spec: EnvSpec, key: Key[Array, ""], heads: int = 1, *, outputs: bool = True
-    ) -> QModel:
+    def q_model(self, spec: EnvSpec, key: PRNG, heads: int = 1, *, outputs: bool = True) -> QModel:
         """Return untrained Q functions: tables for numbered states, else heads of a network.
 
         **Arguments:**

@@ -5,13 +5,13 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Float, Int
 
 from surveyor.agents.base import Agent
 from surveyor.agents.options import require_at_least, require_positive, require_share
 from surveyor.inference.mdp import EmpiricalMDP
 from surveyor.inference.sampling import log_gamma
-from surveyor.types import Batch, EnvSpec, Transition, Update
+from surveyor.types import PRNG, Batch, EnvSpec, Mask, Transition, Update
 
 
 class PSRLState(eqx.Module):
@@ -50,11 +50,11 @@ class PSRL(Agent[PSRLState, Float[Array, "n actions"]]):
         require_share(self, "discount")
         require_at_least(self, 1, "successors")
 
-    def init(self, spec: EnvSpec, key: Key[Array, ""]) -> PSRLState:
+    def init(self, spec: EnvSpec, key: PRNG) -> PSRLState:
         """Return a model that has seen nothing."""
         return PSRLState(EmpiricalMDP.empty(spec, self.successors), spec.horizon)
 
-    def sample(self, state: PSRLState, key: Key[Array, ""]) -> Float[Array, "n actions"]:
+    def sample(self, state: PSRLState, key: PRNG) -> Float[Array, "n actions"]:
         """Draw an MDP from the posterior and return its Q table."""
         model = state.model
         reward_key, transition_key = jax.random.split(key)
@@ -74,21 +74,15 @@ class PSRL(Agent[PSRLState, Float[Array, "n actions"]]):
         """Look up the solved table."""
         return index[obs]
 
-    def observe(
-        self, state: PSRLState, transitions: Transition, mask: Bool[Array, " n"]
-    ) -> PSRLState:
+    def observe(self, state: PSRLState, transitions: Transition, mask: Mask) -> PSRLState:
         """Count the transitions."""
         return PSRLState(state.model.add(transitions, mask), state.horizon)
 
-    def learn(
-        self, state: PSRLState, batch: Batch, key: Key[Array, ""]
-    ) -> tuple[PSRLState, Update]:
+    def learn(self, state: PSRLState, batch: Batch, key: PRNG) -> tuple[PSRLState, Update]:
         """Change nothing: the posterior is exact."""
         return state, Update()
 
-    def _transitions(
-        self, model: EmpiricalMDP, key: Key[Array, ""]
-    ) -> Float[Array, "n actions slots"]:
+    def _transitions(self, model: EmpiricalMDP, key: PRNG) -> Float[Array, "n actions slots"]:
         """Draw the probability of every successor from its Dirichlet."""
         elsewhere = self.alpha + model.visits - jnp.sum(model.count, axis=-1)
         # Outcomes along the first axis: loops over short rows are slow on a CPU.

@@ -4,7 +4,6 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Key
 
 from surveyor.agents.learner import Learner
 from surveyor.agents.options import (
@@ -22,7 +21,7 @@ from surveyor.models.losses import bootstrap_factor
 from surveyor.models.objectives import Objective, Targets, Weighted
 from surveyor.models.successors import Bounded, BoundedModel, Novelty
 from surveyor.models.tabular_successors import TabularSuccessors
-from surveyor.types import Batch, EnvSpec, Schedule, Trail, Transition
+from surveyor.types import PRNG, Batch, EnvSpec, Mask, Schedule, Trail, Transition
 
 
 class SUPlus(SuccessorUncertainties[BoundedModel], Learner[SUState[BoundedModel], W]):
@@ -109,7 +108,7 @@ class SUPlus(SuccessorUncertainties[BoundedModel], Learner[SUState[BoundedModel]
         drawn = (self.batch_size, self.replay_capacity, self.replay, self.n_step, self.discount)
         return Schedule(*when, *drawn)
 
-    def init(self, spec: EnvSpec, key: Key[Array, ""]) -> SUState[BoundedModel]:
+    def init(self, spec: EnvSpec, key: PRNG) -> SUState[BoundedModel]:
         """Return N(0, θI), and tables with novelty features or a bounded network."""
         prior = Posterior.prior(self.features, self.theta, self.beta, self.zeta)
         if spec.tabular:
@@ -147,13 +146,13 @@ class SUPlus(SuccessorUncertainties[BoundedModel], Learner[SUState[BoundedModel]
         return Weighted(self.q_weight, self.q_per_w, self.q_trains_w)
 
     def observe(
-        self, state: SUState[BoundedModel], transitions: Transition, mask: Bool[Array, " n"]
+        self, state: SUState[BoundedModel], transitions: Transition, mask: Mask
     ) -> SUState[BoundedModel]:
         """Update Λ, and the range of rewards that bounds Q."""
         state = super().observe(state, transitions, mask)
         return SUState(state.model.widen(transitions.reward, mask), state.posterior)
 
-    def targets(self, state: SUState[BoundedModel], batch: Batch, key: Key[Array, ""]) -> Targets:
+    def targets(self, state: SUState[BoundedModel], batch: Batch, key: PRNG) -> Targets:
         """Return y_SF and y_Q, bounded; over several steps y_SF has the φ in between too."""
         model = state.model
         psi = model.target_psi(batch.next_obs)
@@ -173,7 +172,7 @@ class SUPlus(SuccessorUncertainties[BoundedModel], Learner[SUState[BoundedModel]
         return Targets(next_psi, ahead * model.clip_q(next_q))
 
 
-def one_step(trail: Trail, key: Key[Array, ""]) -> Trail:
+def one_step(trail: Trail, key: PRNG) -> Trail:
     """Draw one step of each trail in proportion to its discount; it gets the discounts of all."""
     chosen = jax.random.categorical(key, jnp.log(trail.discount))[:, None]
     at = jnp.arange(len(chosen))[:, None]

@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key, Shaped
+from jaxtyping import Array, Float, Int
 
 from surveyor.agents.learner import QLearner
 from surveyor.agents.options import require_positive, require_share
@@ -13,7 +13,7 @@ from surveyor.inference.action_posteriors import ActionPosteriors
 from surveyor.models.losses import bootstrap_factor, penalty, td_target, weighted_mean
 from surveyor.models.q import QModel
 from surveyor.models.uncertainty import DeepU, TabularU, UncertaintyModel
-from surveyor.types import Batch, EnvSpec, Metrics, QPosterior, Transition, Update
+from surveyor.types import PRNG, Batch, EnvSpec, Mask, Metrics, Obs, QPosterior, Transition, Update
 
 
 class UBEState(eqx.Module):
@@ -61,7 +61,7 @@ class UBE(QLearner[UBEState, Noise]):
         require_positive(self, "scale", "theta", "beta", "u_init")
         require_share(self, "zeta")
 
-    def init(self, spec: EnvSpec, key: Key[Array, ""]) -> UBEState:
+    def init(self, spec: EnvSpec, key: PRNG) -> UBEState:
         """Return a network with Q = 0, u at its start, and the prior of every action."""
         prior = ActionPosteriors.prior(
             spec.num_actions, self.hidden, self.theta, self.beta, self.zeta
@@ -73,7 +73,7 @@ class UBE(QLearner[UBEState, Noise]):
         )
         return UBEState(self.q_model(spec, key, outputs=False), u, prior)
 
-    def sample(self, state: UBEState, key: Key[Array, ""]) -> Noise:
+    def sample(self, state: UBEState, key: PRNG) -> Noise:
         """Draw the noise of a whole episode."""
         seed = jax.random.randint(key, (), 0, jnp.iinfo(jnp.int32).max)
         return Noise(seed, jnp.float32(self.scale))
@@ -82,24 +82,20 @@ class UBE(QLearner[UBEState, Noise]):
         """Return no noise."""
         return Noise(jnp.zeros((), jnp.int32), jnp.zeros(()))
 
-    def q(
-        self, state: UBEState, index: Noise, obs: Shaped[Array, "..."]
-    ) -> Float[Array, "*b actions"]:
+    def q(self, state: UBEState, index: Noise, obs: Obs) -> Float[Array, "*b actions"]:
         """Return Q̂ + scale · √u · z, with the same z for the same index and state."""
         mean, u = self._q(state, obs), self.uncertainty(state, obs)
         key, number = jax.random.key(index.seed), _number(obs, u.ndim - 1)
         draw = jax.vmap(lambda s: jax.random.normal(jax.random.fold_in(key, s), u.shape[-1:]))
         return mean + index.scale * jnp.sqrt(u) * draw(number.reshape(-1)).reshape(u.shape)
 
-    def observe(
-        self, state: UBEState, transitions: Transition, mask: Bool[Array, " n"]
-    ) -> UBEState:
+    def observe(self, state: UBEState, transitions: Transition, mask: Mask) -> UBEState:
         """Λ_a ← ζΛ_a + β⁻¹ φ(s) φ(s)ᵀ, for the action that was taken."""
         features = self._features(state, transitions.obs)
         posteriors = state.posteriors.update(features, transitions.action, mask)
         return UBEState(state.network, state.u, posteriors)
 
-    def learn(self, state: UBEState, batch: Batch, key: Key[Array, ""]) -> tuple[UBEState, Update]:
+    def learn(self, state: UBEState, batch: Batch, key: PRNG) -> tuple[UBEState, Update]:
         """Take one step of Q learning, and one of the Bellman equation of u."""
         next_q = state.network.target_q(batch.next_obs)[..., 0, :]
         next_u = self.uncertainty(state, batch.next_obs)
@@ -117,18 +113,16 @@ class UBE(QLearner[UBEState, Noise]):
         metrics = {**update.metrics, "u_loss": u_loss}
         return UBEState(network, u, state.posteriors), Update(metrics, update.errors)
 
-    def q_posterior(
-        self, state: UBEState, obs: Shaped[Array, "..."], key: Key[Array, ""] | None = None
-    ) -> QPosterior:
+    def q_posterior(self, state: UBEState, obs: Obs, key: PRNG | None = None) -> QPosterior:
         """Return the exact belief: independent everywhere, with variance scale² u."""
         variance = self.scale**2 * self.uncertainty(state, obs)
         return QPosterior(self._q(state, obs), jnp.diag(variance.reshape(-1)))
 
-    def diagnose(self, state: UBEState, obs: Shaped[Array, "..."]) -> Metrics:
+    def diagnose(self, state: UBEState, obs: Obs) -> Metrics:
         """Return mean Q, and size and condition of the posteriors."""
         return {**super().diagnose(state, obs), **state.posteriors.diagnose()}
 
-    def uncertainty(self, state: UBEState, obs: Shaped[Array, "..."]) -> Float[Array, "*b actions"]:
+    def uncertainty(self, state: UBEState, obs: Obs) -> Float[Array, "*b actions"]:
         """Return u(s, ·)."""
         return state.u.value(obs, self._features(state, obs))
 
@@ -148,10 +142,10 @@ class UBE(QLearner[UBEState, Noise]):
             local = local + jnp.sum(between, axis=1)
         return local + bootstrap_factor(batch, self.discount) ** 2 * _of(next_u, next_action)
 
-    def _features(self, state: UBEState, obs: Shaped[Array, "..."]) -> Float[Array, "*b h"]:
+    def _features(self, state: UBEState, obs: Obs) -> Float[Array, "*b h"]:
         return state.network.features(obs)[..., 0, :]
 
-    def _q(self, state: UBEState, obs: Shaped[Array, "..."]) -> Float[Array, "*b actions"]:
+    def _q(self, state: UBEState, obs: Obs) -> Float[Array, "*b actions"]:
         return state.network.q(obs)[..., 0, :]
 
 
@@ -159,7 +153,7 @@ def _of(values: Float[Array, "*b actions"], action: Int[Array, "*b"]) -> Float[A
     return jnp.take_along_axis(values, action[..., None], axis=-1)[..., 0]
 
 
-def _number(obs: Shaped[Array, "..."], lead: int) -> Int[Array, "*b"]:
+def _number(obs: Obs, lead: int) -> Int[Array, "*b"]:
     """Return a number for each observation, equal where observations are.
 
     A state's own number, or else a weighted sum of its bits, exact in integers in any order.

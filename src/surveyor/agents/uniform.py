@@ -3,11 +3,11 @@
 import math
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key, Shaped
+from jaxtyping import Array, Float, Int
 
 from surveyor.agents.base import Agent
 from surveyor.agents.options import option
-from surveyor.types import Batch, EnvSpec, Schedule, Transition, Update
+from surveyor.types import PRNG, Batch, EnvSpec, Mask, Obs, Schedule, Transition, Update
 
 
 def median_episodes(length: int) -> float:
@@ -30,18 +30,18 @@ class Uniform(Agent[Float[Array, " actions"], None]):
         """No updates."""
         return Schedule(envs=self.envs)
 
-    def init(self, spec: EnvSpec, key: Key[Array, ""]) -> Float[Array, " actions"]:
+    def init(self, spec: EnvSpec, key: PRNG) -> Float[Array, " actions"]:
         """Return a row of zeros, whose shape is the number of actions."""
         return jnp.zeros(spec.num_actions)
 
-    def sample(self, state: Float[Array, " actions"], key: Key[Array, ""]) -> None:
+    def sample(self, state: Float[Array, " actions"], key: PRNG) -> None:
         """Return nothing."""
 
     def greedy(self, state: Float[Array, " actions"]) -> None:
         """Return nothing."""
 
     def q(
-        self, state: Float[Array, " actions"], index: None, obs: Shaped[Array, "..."]
+        self, state: Float[Array, " actions"], index: None, obs: Obs
     ) -> Float[Array, "*b actions"]:
         """Return zeros."""
         return jnp.broadcast_to(state, (*obs.shape, *state.shape))
@@ -50,20 +50,20 @@ class Uniform(Agent[Float[Array, " actions"], None]):
         self,
         state: Float[Array, " actions"],
         index: None,
-        obs: Shaped[Array, "..."],
+        obs: Obs,
         u: Float[Array, " actions"],
     ) -> Int[Array, ""]:
         """Return any action."""
         return jnp.argmax(u)
 
     def observe(
-        self, state: Float[Array, " actions"], transitions: Transition, mask: Bool[Array, " n"]
+        self, state: Float[Array, " actions"], transitions: Transition, mask: Mask
     ) -> Float[Array, " actions"]:
         """Change nothing."""
         return state
 
     def learn(
-        self, state: Float[Array, " actions"], batch: Batch, key: Key[Array, ""]
+        self, state: Float[Array, " actions"], batch: Batch, key: PRNG
     ) -> tuple[Float[Array, " actions"], Update]:
         """Change nothing."""
         return state, Update()

@@ -3,9 +3,10 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Float, Int
 
 from surveyor.inference.posterior import Posterior
+from surveyor.types import PRNG, Mask
 
 
 class ActionPosteriors(eqx.Module):
@@ -26,7 +27,7 @@ class ActionPosteriors(eqx.Module):
         self,
         features: Float[Array, "n d"],
         action: Int[Array, " n"],
-        mask: Bool[Array, " n"],
+        mask: Mask,
     ) -> "ActionPosteriors":
         """Condition the covariance of each action's weights on the rows in which it was taken."""
         if len(action) < len(self.each.R):  # row by row: no action is touched that was not taken
@@ -41,9 +42,7 @@ class ActionPosteriors(eqx.Module):
         update = jax.vmap(lambda one, taken: one.update(features, None, mask & taken))
         return ActionPosteriors(update(self.each, taken))
 
-    def sample(
-        self, key: Key[Array, ""], mean: Float[Array, "actions d"]
-    ) -> Float[Array, "actions d"]:
+    def sample(self, key: PRNG, mean: Float[Array, "actions d"]) -> Float[Array, "actions d"]:
         """Draw w_a ~ N(mean_a, Σ_a), independently for each action."""
         draw = jax.vmap(lambda one, key, mean: one.sample(key, (), mean))
         return draw(self.each, jax.random.split(key, len(mean)), mean)

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
-from surveyor.types import EnvSpec, Transition
+from surveyor.types import EnvSpec, Mask, Transition
 
 FREE = -1
 """The successor in a slot that holds none."""
@@ -44,7 +44,7 @@ class EmpiricalMDP(eqx.Module):
         """Share of the visits that each successor followed."""
         return self.count / jnp.maximum(self.visits, 1.0)[..., None]
 
-    def add(self, transitions: Transition, mask: Bool[Array, " n"]) -> "EmpiricalMDP":
+    def add(self, transitions: Transition, mask: Mask) -> "EmpiricalMDP":
         """Count the transitions in `mask`, one after another.
 
         A successor for which no slot is left counts as a visit to somewhere unknown.

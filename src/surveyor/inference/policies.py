@@ -9,9 +9,10 @@ from typing import Protocol, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
 from surveyor.inference.posterior import Posterior
+from surveyor.types import PRNG
 
 
 def greedy_policy(q: Float[Array, "..."], axis: int = -1) -> Float[Array, "..."]:
@@ -35,7 +36,7 @@ class ReferencePolicy(Protocol):
         posterior: Posterior,
         psi: Float[Array, "b actions d"],
         q: Float[Array, "b actions"],
-        key: Key[Array, ""],
+        key: PRNG,
     ) -> Float[Array, "b actions"]:
         """Return π(s) from the posterior of w, ψ̂(s, ·) and the mean Q values."""
         ...
@@ -53,7 +54,7 @@ class Joint(eqx.Module):
         posterior: Posterior,
         psi: Float[Array, "b actions d"],
         q: Float[Array, "b actions"],
-        key: Key[Array, ""],
+        key: PRNG,
     ) -> Float[Array, "b actions"]:
         d = psi.shape[-1]
         noise = posterior.sample(key, (self.samples,), jnp.zeros(d))
@@ -72,7 +73,7 @@ class PerExample(eqx.Module):
         posterior: Posterior,
         psi: Float[Array, "b actions d"],
         q: Float[Array, "b actions"],
-        key: Key[Array, ""],
+        key: PRNG,
     ) -> Float[Array, "b actions"]:
         noise = posterior.sample(key, (len(q),), jnp.zeros(psi.shape[-1]))
         deviations = jnp.sum(psi * noise[:, None], axis=-1)
@@ -91,7 +92,7 @@ class Marginal(eqx.Module):
         posterior: Posterior,
         psi: Float[Array, "b actions d"],
         q: Float[Array, "b actions"],
-        key: Key[Array, ""],
+        key: PRNG,
     ) -> Float[Array, "b actions"]:
         deviations = jnp.sqrt(posterior.variance(psi))[:, :, None]
         deviations = deviations * jax.random.normal(key, (*q.shape, self.samples))
@@ -110,6 +111,6 @@ class Optimistic(eqx.Module):
         posterior: Posterior,
         psi: Float[Array, "b actions d"],
         q: Float[Array, "b actions"],
-        key: Key[Array, ""],
+        key: PRNG,
     ) -> Float[Array, "b actions"]:
         return greedy_policy(q + jnp.sqrt(posterior.variance(psi)))

@@ -16,7 +16,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float
+
+from surveyor.types import PRNG
 
 FLOOR = 1e-8
 """Smallest diagonal of R as a share of its column's norm: below it float32 sees zero."""
@@ -70,7 +72,7 @@ class Posterior(eqx.Module):
 
     def sample(
         self,
-        key: Key[Array, ""],
+        key: PRNG,
         shape: tuple[int, ...] = (),
         mean: Float[Array, " d"] | None = None,
     ) -> Float[Array, "*shape d"]:

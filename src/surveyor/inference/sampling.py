@@ -2,13 +2,15 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
+
+from surveyor.types import PRNG
 
 ROUNDS = 5
 """Rounds of proposals: each is refused in less than 5% of the cases, all in one of 3 million."""
 
 
-def log_gamma(key: Key[Array, ""], shape: Float[Array, "*n"]) -> Float[Array, "*n"]:
+def log_gamma(key: PRNG, shape: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """Draw the logarithm of Gamma(shape, 1), by Marsaglia and Tsang's method (2000).
 
     JAX's own draws one number after another on a CPU, because each may take another number of

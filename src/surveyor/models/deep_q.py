@@ -3,14 +3,14 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key, Shaped
+from jaxtyping import Array, Float, Int
 
 from surveyor.models.layers import matmul
 from surveyor.models.losses import Penalty
 from surveyor.models.optimiser import Adam, Trained
 from surveyor.models.q import q_losses
 from surveyor.models.torsos import Torso, TorsoName
-from surveyor.types import Batch, EnvSpec, Update
+from surveyor.types import PRNG, Batch, EnvSpec, Obs, Update
 
 
 class QNet(eqx.Module):
@@ -20,9 +20,7 @@ class QNet(eqx.Module):
     W: Float[Array, "h outputs"]
     heads: int = eqx.field(static=True)
 
-    def q(
-        self, obs: Shaped[Array, "..."], heads: Int[Array, " g"] | None = None
-    ) -> Float[Array, "*b g actions"]:
+    def q(self, obs: Obs, heads: Int[Array, " g"] | None = None) -> Float[Array, "*b g actions"]:
         """Return Q(s, ·) of these heads or of all."""
         rows, lead = self.torso.flatten(obs)
         q = matmul(self.W.T, self.torso(rows)).T.reshape(*lead, self.heads, -1)
@@ -43,7 +41,7 @@ class DeepQ(eqx.Module):
     def create(
         cls,
         spec: EnvSpec,
-        key: Key[Array, ""],
+        key: PRNG,
         *,
         heads: int,
         width: int,
@@ -69,22 +67,18 @@ class DeepQ(eqx.Module):
         W = self.trained.net.W
         return jnp.moveaxis(W.reshape(len(W), self.heads, -1), 1, 0)
 
-    def features(
-        self, obs: Shaped[Array, "..."], heads: Int[Array, " g"] | None = None
-    ) -> Float[Array, "*b 1 h"]:
+    def features(self, obs: Obs, heads: Int[Array, " g"] | None = None) -> Float[Array, "*b 1 h"]:
         """Return φ(s), which all heads share."""
         torso = self.trained.net.torso
         rows, lead = torso.flatten(obs)
         return torso(rows).T.reshape(*lead, 1, -1)
 
-    def q(
-        self, obs: Shaped[Array, "..."], heads: Int[Array, " g"] | None = None
-    ) -> Float[Array, "*b g actions"]:
+    def q(self, obs: Obs, heads: Int[Array, " g"] | None = None) -> Float[Array, "*b g actions"]:
         """Return Q(s, ·) of these heads or of all."""
         return self.trained.net.q(obs, heads)
 
     def target_q(
-        self, obs: Shaped[Array, "..."], heads: Int[Array, " g"] | None = None
+        self, obs: Obs, heads: Int[Array, " g"] | None = None
     ) -> Float[Array, "*b g actions"]:
         """Return Q(s, ·) of the target network."""
         return self.trained.target.q(obs, heads)

@@ -6,13 +6,13 @@ from typing import Any, Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key, Shaped
+from jaxtyping import Array, Float, Int, Shaped
 
 from surveyor.models.layers import Dense
 from surveyor.models.optimiser import Adam, Trained
 from surveyor.models.successors import Loss, Outputs, unit
 from surveyor.models.torsos import Torso, TorsoName
-from surveyor.types import EnvSpec
+from surveyor.types import PRNG, EnvSpec, Obs
 
 Normalise = Literal["each", "together", "none"]
 """Norm of φ: 1 for each action (paper), 1 for all actions together (released Atari code), or as it
@@ -43,7 +43,7 @@ class DeepSuccessors(eqx.Module):
     def create(
         cls,
         spec: EnvSpec,
-        key: Key[Array, ""],
+        key: PRNG,
         *,
         features: int,
         hidden: int,
@@ -89,15 +89,15 @@ class DeepSuccessors(eqx.Module):
         """ŵ of the target network."""
         return self.trained.target.w
 
-    def psi(self, obs: Shaped[Array, "..."]) -> Float[Array, "*b actions d"]:
+    def psi(self, obs: Obs) -> Float[Array, "*b actions d"]:
         """Return ψ̂(s, ·)."""
         return self._psi(self.trained.net, obs)
 
-    def target_psi(self, obs: Shaped[Array, "..."]) -> Float[Array, "*b actions d"]:
+    def target_psi(self, obs: Obs) -> Float[Array, "*b actions d"]:
         """Return ψ̂(s, ·) of the target network."""
         return self._psi(self.trained.target, obs)
 
-    def phi(self, obs: Shaped[Array, "..."], action: Int[Array, "*b"]) -> Float[Array, "*b d"]:
+    def phi(self, obs: Obs, action: Int[Array, "*b"]) -> Float[Array, "*b d"]:
         """Return φ̂(s, a)."""
         net = self.trained.net
         rows, lead = net.torso.flatten(obs)
@@ -119,7 +119,7 @@ class DeepSuccessors(eqx.Module):
         trained = self.trained.update(gradients)
         return eqx.tree_at(lambda model: model.trained, self, trained), found
 
-    def _psi(self, net: SuccessorNet, obs: Shaped[Array, "..."]) -> Float[Array, "*b actions d"]:
+    def _psi(self, net: SuccessorNet, obs: Obs) -> Float[Array, "*b actions d"]:
         rows, lead = net.torso.flatten(obs)
         psi = self._successors(net, net.torso(rows))
         return psi.reshape(*lead, self.actions, -1)
@@ -163,7 +163,7 @@ class Waves(eqx.Module):
     """Factor on observations: bytes to [0, 1], and images by the root of their pixels."""
 
     @classmethod
-    def create(cls, spec: EnvSpec, count: int, scale: float, key: Key[Array, ""]) -> "Waves":
+    def create(cls, spec: EnvSpec, count: int, scale: float, key: PRNG) -> "Waves":
         """Draw `count` features whose dot product is a Gaussian kernel of width 1 / scale."""
         first, second = jax.random.split(key)
         inputs = math.prod(spec.shape)

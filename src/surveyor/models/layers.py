@@ -11,7 +11,9 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key, Shaped
+from jaxtyping import Array, Float, Shaped
+
+from surveyor.types import PRNG
 
 
 @jax.custom_vjp
@@ -56,7 +58,7 @@ class Dense(eqx.Module):
     bias: Float[Array, " outputs"]
 
     @classmethod
-    def create(cls, key: Key[Array, ""], inputs: int, outputs: int, gain: float = 2.0) -> "Dense":
+    def create(cls, key: PRNG, inputs: int, outputs: int, gain: float = 2.0) -> "Dense":
         """Draw normal weights of variance gain / inputs (He et al. 2015); the bias is zero."""
         weight = jax.random.normal(key, (outputs, inputs)) * math.sqrt(gain / inputs)
         return cls(weight, jnp.zeros(outputs))
@@ -74,7 +76,7 @@ class Convolution(eqx.Module):
 
     @classmethod
     def create(
-        cls, key: Key[Array, ""], inputs: int, channels: int, kernel: int, stride: int
+        cls, key: PRNG, inputs: int, channels: int, kernel: int, stride: int
     ) -> "Convolution":
         """Draw weights for this many input channels; the kernel is a multiple of the stride."""
         return cls(Dense.create(key, kernel**2 * inputs, channels), kernel, stride)

@@ -9,10 +9,10 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Shaped
+from jaxtyping import Array, Float, Int
 
 from surveyor.models.losses import Penalty, penalty
-from surveyor.types import Batch, Update
+from surveyor.types import Batch, Obs, Update
 
 Model = TypeVar("Model")  # not `Self`, which beartype cannot check here
 
@@ -21,7 +21,7 @@ Model = TypeVar("Model")  # not `Self`, which beartype cannot check here
 class FixedQ(Protocol):
     """Q values that are never trained, of the heads of an ensemble."""
 
-    def q(self, obs: Shaped[Array, "..."], heads: Int[Array, " g"]) -> Float[Array, "*b g actions"]:
+    def q(self, obs: Obs, heads: Int[Array, " g"]) -> Float[Array, "*b g actions"]:
         """Return Q(s, ·) of these heads."""
         ...
 
@@ -44,20 +44,16 @@ class QModel(Protocol):
         """W of all heads."""
         ...
 
-    def features(
-        self, obs: Shaped[Array, "..."], heads: Int[Array, " g"] | None = None
-    ) -> Float[Array, "*b g h"]:
+    def features(self, obs: Obs, heads: Int[Array, " g"] | None = None) -> Float[Array, "*b g h"]:
         """Return φ(s), the hidden layer, of these heads or of all."""
         ...
 
-    def q(
-        self, obs: Shaped[Array, "..."], heads: Int[Array, " g"] | None = None
-    ) -> Float[Array, "*b g actions"]:
+    def q(self, obs: Obs, heads: Int[Array, " g"] | None = None) -> Float[Array, "*b g actions"]:
         """Return Q(s, ·) of these heads or of all."""
         ...
 
     def target_q(
-        self, obs: Shaped[Array, "..."], heads: Int[Array, " g"] | None = None
+        self, obs: Obs, heads: Int[Array, " g"] | None = None
     ) -> Float[Array, "*b g actions"]:
         """Return Q(s, ·) of the target network."""
         ...

@@ -10,10 +10,15 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Shaped
+from jaxtyping import Array, Float, Int
 
-Model = TypeVar("Model")
-"""The class of a model: beartype cannot check `Self` where methods are decorated one by one."""
+from surveyor.types import Mask, Obs
+
+Actions = Int[Array, "*b"]
+Psi = Float[Array, "*b actions d"]
+Phi = Float[Array, "*b d"]
+W = Float[Array, " d"]
+Model = TypeVar("Model")  # not `Self`, which beartype cannot check here
 
 
 class Outputs(NamedTuple):
@@ -23,7 +28,7 @@ class Outputs(NamedTuple):
     """ψ̂(s, a)."""
     phi: Float[Array, "b d"]
     """φ̂(s, a)."""
-    w: Float[Array, " d"]
+    w: W
     """ŵ."""
     trained: int | None = None
     """Number of leading features that the successor loss trains; None for all."""
@@ -35,33 +40,31 @@ Loss = Callable[[Outputs], tuple[Float[Array, ""], Any]]
 
 @runtime_checkable
 class SuccessorModel(Protocol):
-    """Features φ̂, successor features ψ̂ and reward weights ŵ."""
+    """Features φ̂, successor features ψ̂ and reward weights ŵ, each with a target network."""
 
     @property
-    def w(self) -> Float[Array, " d"]:
+    def w(self) -> W:
         """ŵ."""
         ...
 
     @property
-    def target_w(self) -> Float[Array, " d"]:
+    def target_w(self) -> W:
         """ŵ of the target network."""
         ...
 
-    def psi(self, obs: Shaped[Array, "..."]) -> Float[Array, "*b actions d"]:
+    def psi(self, obs: Obs) -> Psi:
         """Return ψ̂(s, ·)."""
         ...
 
-    def target_psi(self, obs: Shaped[Array, "..."]) -> Float[Array, "*b actions d"]:
+    def target_psi(self, obs: Obs) -> Psi:
         """Return ψ̂(s, ·) of the target network."""
         ...
 
-    def phi(self, obs: Shaped[Array, "..."], action: Int[Array, "*b"]) -> Float[Array, "*b d"]:
+    def phi(self, obs: Obs, action: Actions) -> Phi:
         """Return φ̂(s, a)."""
         ...
 
-    def fit(
-        self: Model, obs: Shaped[Array, "b ..."], action: Int[Array, " b"], loss: Loss
-    ) -> tuple[Model, Any]:
+    def fit(self: Model, obs: Obs, action: Actions, loss: Loss) -> tuple[Model, Any]:
         """Take one step of Adam on a loss of ψ̂(s, a), φ̂(s, a) and ŵ."""
         ...
 
@@ -70,7 +73,7 @@ class SuccessorModel(Protocol):
 class BoundedModel(SuccessorModel, Protocol):
     """A successor model that knows what its target network may say."""
 
-    def widen(self: Model, reward: Float[Array, " n"], mask: Bool[Array, " n"]) -> Model:
+    def widen(self: Model, reward: Float[Array, " n"], mask: Mask) -> Model:
         """Return the model with these rewards within its bounds."""
         ...
 
@@ -84,46 +87,71 @@ def unit(phi: Float[Array, "*b m"]) -> Float[Array, "*b m"]:
     return phi * jax.lax.rsqrt(jnp.sum(phi**2, axis=-1, keepdims=True) + 1e-12)
 
 
-class Novelty(eqx.Module):
-    """A model whose first features of ψ belong to no state: φ and ŵ are constant in them.
+class Wrapper(eqx.Module):
+    """A model that says what another one says; subclasses change some of it."""
+
+    inner: Any
+
+    @property
+    def w(self) -> W:
+        """ŵ."""
+        return self.inner.w
+
+    @property
+    def target_w(self) -> W:
+        """ŵ of the target network."""
+        return self.inner.target_w
+
+    def psi(self, obs: Obs) -> Psi:
+        """Return ψ̂(s, ·)."""
+        return self.inner.psi(obs)
+
+    def target_psi(self, obs: Obs) -> Psi:
+        """Return ψ̂(s, ·) of the target network."""
+        return self.inner.target_psi(obs)
+
+    def phi(self, obs: Obs, action: Actions) -> Phi:
+        """Return φ̂(s, a)."""
+        return self.inner.phi(obs, action)
+
+    def widen(self: Model, reward: Float[Array, " n"], mask: Mask) -> Model:
+        """Return the model itself: it has no bounds."""
+        return self
+
+    def clip_q(self, q: Float[Array, " b"]) -> Float[Array, " b"]:
+        """Return Q values as they are: there are no bounds."""
+        return q
+
+
+class Novelty(Wrapper):
+    """A model of which the first features of ψ belong to no state: φ and ŵ are constant in them.
 
     ψ starts at 1 in these and at 0 in all others, so that an untried action has mean Q zero, as
     under the prior, and keeps the prior's variance.
     """
 
-    inner: Any
-    """A `SuccessorModel` whose φ and ŵ lack the novelty features."""
     count: int = eqx.field(static=True)
+    """Number of novelty features, which φ and ŵ of the inner model lack."""
     step: float = eqx.field(static=True)
     """φ of each novelty feature, the same at every step."""
     trained: int | None = eqx.field(static=True)
     """Number of leading features that the successor loss trains; None for all."""
 
     @property
-    def w(self) -> Float[Array, " d"]:
+    def w(self) -> W:
         """ŵ, which is 0 in the novelty features."""
         return self._pad(self.inner.w, 0.0)
 
     @property
-    def target_w(self) -> Float[Array, " d"]:
+    def target_w(self) -> W:
         """ŵ of the target network."""
         return self._pad(self.inner.target_w, 0.0)
 
-    def psi(self, obs: Shaped[Array, "..."]) -> Float[Array, "*b actions d"]:
-        """Return ψ̂(s, ·)."""
-        return self.inner.psi(obs)
-
-    def target_psi(self, obs: Shaped[Array, "..."]) -> Float[Array, "*b actions d"]:
-        """Return ψ̂(s, ·) of the target network."""
-        return self.inner.target_psi(obs)
-
-    def phi(self, obs: Shaped[Array, "..."], action: Int[Array, "*b"]) -> Float[Array, "*b d"]:
+    def phi(self, obs: Obs, action: Actions) -> Phi:
         """Return φ̂(s, a)."""
         return self._pad(self.inner.phi(obs, action), self.step)
 
-    def fit(
-        self, obs: Shaped[Array, "b ..."], action: Int[Array, " b"], loss: Loss
-    ) -> tuple["Novelty", Any]:
+    def fit(self, obs: Obs, action: Actions, loss: Loss) -> tuple["Novelty", Any]:
         """Take one step of Adam on a loss of all features."""
 
         def padded(outputs: Outputs) -> tuple[Float[Array, ""], Any]:
@@ -133,47 +161,23 @@ class Novelty(eqx.Module):
         inner, found = self.inner.fit(obs, action, padded)
         return Novelty(inner, self.count, self.step, self.trained), found
 
-    def widen(self, reward: Float[Array, " n"], mask: Bool[Array, " n"]) -> "Novelty":
-        """Return the model itself: tables need no bounds."""
-        return self
-
-    def clip_q(self, q: Float[Array, " b"]) -> Float[Array, " b"]:
-        """Return Q values as they are: tables need no bounds."""
-        return q
-
-    def _pad(self, seen: Float[Array, "*b m"], novelty: float) -> Float[Array, "*b d"]:
+    def _pad(self, seen: Float[Array, "*b m"], novelty: float) -> Phi:
         widths = [(0, 0)] * (seen.ndim - 1) + [(self.count, 0)]
         return jnp.pad(seen, widths, constant_values=novelty)
 
 
-class Bounded(eqx.Module):
+class Bounded(Wrapper):
     """A model whose target network says nothing that features and rewards cannot add up to.
 
     No discounted sum of features of norm 1 is longer than 1 / (1 - γ), and none of rewards exceeds
     the largest reward times that. With γ = 1 there is no bound.
     """
 
-    inner: Any
-    """A `SuccessorModel` with ‖φ‖ ≤ 1."""
     rewards: Float[Array, "2"]
     """Smallest and largest reward so far, 0 included."""
     discount: float = eqx.field(static=True)
 
-    @property
-    def w(self) -> Float[Array, " d"]:
-        """ŵ."""
-        return self.inner.w
-
-    @property
-    def target_w(self) -> Float[Array, " d"]:
-        """ŵ of the target network."""
-        return self.inner.target_w
-
-    def psi(self, obs: Shaped[Array, "..."]) -> Float[Array, "*b actions d"]:
-        """Return ψ̂(s, ·)."""
-        return self.inner.psi(obs)
-
-    def target_psi(self, obs: Shaped[Array, "..."]) -> Float[Array, "*b actions d"]:
+    def target_psi(self, obs: Obs) -> Psi:
         """Return ψ̂(s, ·) of the target network, no longer than any sum of features."""
         psi = self.inner.target_psi(obs)
         if self.discount == 1:
@@ -182,18 +186,12 @@ class Bounded(eqx.Module):
         norm = jnp.sqrt(jnp.sum(psi**2, axis=-1, keepdims=True))
         return psi * (longest / jnp.maximum(norm, longest))
 
-    def phi(self, obs: Shaped[Array, "..."], action: Int[Array, "*b"]) -> Float[Array, "*b d"]:
-        """Return φ̂(s, a)."""
-        return self.inner.phi(obs, action)
-
-    def fit(
-        self, obs: Shaped[Array, "b ..."], action: Int[Array, " b"], loss: Loss
-    ) -> tuple["Bounded", Any]:
+    def fit(self, obs: Obs, action: Actions, loss: Loss) -> tuple["Bounded", Any]:
         """Take one step of Adam."""
         inner, found = self.inner.fit(obs, action, loss)
         return Bounded(inner, self.rewards, self.discount), found
 
-    def widen(self, reward: Float[Array, " n"], mask: Bool[Array, " n"]) -> "Bounded":
+    def widen(self, reward: Float[Array, " n"], mask: Mask) -> "Bounded":
         """Return the model with these rewards within its bounds."""
         seen = jnp.where(mask, reward, 0.0)
         low, high = self.rewards

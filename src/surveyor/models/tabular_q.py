@@ -3,12 +3,12 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int
 
 from surveyor.models.losses import Penalty
 from surveyor.models.q import q_losses
 from surveyor.models.tables import RowAdam, Rows, Table
-from surveyor.types import Batch, EnvSpec, Update
+from surveyor.types import PRNG, Batch, EnvSpec, Update
 
 
 class TabularQ(eqx.Module):
@@ -33,7 +33,7 @@ class TabularQ(eqx.Module):
     def create(
         cls,
         spec: EnvSpec,
-        key: Key[Array, ""],
+        key: PRNG,
         *,
         heads: int,
         width: int,

@@ -12,13 +12,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int
 
 from surveyor.models.layers import matmul
 from surveyor.models.optimiser import Adam
 from surveyor.models.successors import Loss, Outputs, unit
 from surveyor.models.tables import RowAdam, Table
-from surveyor.types import EnvSpec
+from surveyor.types import PRNG, EnvSpec
 
 Layers = Literal["one", "two"]
 
@@ -62,7 +62,7 @@ class TabularSuccessors(eqx.Module):
     def create(
         cls,
         spec: EnvSpec,
-        key: Key[Array, ""],
+        key: PRNG,
         *,
         psi_init: Sequence[float],
         psi_only: int = 0,
@@ -170,7 +170,7 @@ class TabularSuccessors(eqx.Module):
 
 
 def _folded_xavier(
-    key: Key[Array, ""], shape: tuple[int, ...], inputs: int, outputs: int
+    key: PRNG, shape: tuple[int, ...], inputs: int, outputs: int
 ) -> Float[Array, "*shape"]:
     """Draw |N(0, 2 / (inputs + outputs))|: non-negative, so that no ReLU starts out dead."""
     return jnp.abs(jax.random.normal(key, shape)) * (2 / (inputs + outputs)) ** 0.5

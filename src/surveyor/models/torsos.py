@@ -6,11 +6,11 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key, Shaped
+from jaxtyping import Array, Float, Shaped
 
 from surveyor.errors import SurveyorError
 from surveyor.models.layers import Convolution, Dense
-from surveyor.types import EnvSpec
+from surveyor.types import PRNG, EnvSpec, Obs
 
 TorsoName = Literal["auto", "mlp", "minatar", "nature"]
 """Names of torsos. auto: nature for images of at least 36 × 36, minatar for smaller ones, mlp for
@@ -35,7 +35,7 @@ class Torso(eqx.Module):
     """Number of axes of an observation."""
 
     @classmethod
-    def create(cls, spec: EnvSpec, name: TorsoName, hidden: int, key: Key[Array, ""]) -> "Torso":
+    def create(cls, spec: EnvSpec, name: TorsoName, hidden: int, key: PRNG) -> "Torso":
         """Draw the torso of this name for these observations; `hidden` is the last width."""
         keys = iter(jax.random.split(key, 8))
         kind = name if name != "auto" else choose(spec)
@@ -68,7 +68,7 @@ class Torso(eqx.Module):
             x = jax.nn.relu(layer(x))
         return x
 
-    def flatten(self, obs: Shaped[Array, "..."]) -> tuple[Shaped[Array, "b ..."], tuple[int, ...]]:
+    def flatten(self, obs: Obs) -> tuple[Shaped[Array, "b ..."], tuple[int, ...]]:
         """Return observations along one batch axis, and the shape of the batch axes before."""
         lead = obs.shape[: obs.ndim - self.dimensions]
         return obs.reshape(-1, *obs.shape[len(lead) :]), lead

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int, Shaped
 from surveyor.models.layers import Dense
 from surveyor.models.optimiser import Adam
 from surveyor.models.tables import RowAdam, Table
-from surveyor.types import EnvSpec
+from surveyor.types import EnvSpec, Obs
 
 Model = TypeVar("Model")  # not `Self`, which beartype cannot check here
 Loss = Callable[[Float[Array, "b actions"]], Float[Array, ""]]
@@ -23,9 +23,7 @@ Loss = Callable[[Float[Array, "b actions"]], Float[Array, ""]]
 class UncertaintyModel(Protocol):
     """u(s, ·), which is never negative."""
 
-    def value(
-        self, obs: Shaped[Array, "..."], features: Float[Array, "*b h"]
-    ) -> Float[Array, "*b actions"]:
+    def value(self, obs: Obs, features: Float[Array, "*b h"]) -> Float[Array, "*b actions"]:
         """Return u(s, ·), given the hidden layer of the Q model."""
         ...
 
@@ -82,9 +80,7 @@ class DeepU(eqx.Module):
         adam = Adam(learning_rate)
         return cls(layer, adam.init(layer), adam)
 
-    def value(
-        self, obs: Shaped[Array, "..."], features: Float[Array, "*b h"]
-    ) -> Float[Array, "*b actions"]:
+    def value(self, obs: Obs, features: Float[Array, "*b h"]) -> Float[Array, "*b actions"]:
         """Return u(s, ·)."""
         return _of_layer(self.layer, features)
 

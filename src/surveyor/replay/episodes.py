@@ -5,10 +5,10 @@ import dataclasses
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from surveyor.replay.strategies import Strategy
-from surveyor.types import Batch, Transition
+from surveyor.types import Batch, Mask, Transition
 
 
 class Best(eqx.Module):
@@ -53,7 +53,7 @@ class EpisodeReplay(eqx.Module):
         """Largest number of transitions in the ring."""
         return len(self.storage) - self.longest
 
-    def add(self, episode: Transition, mask: Bool[Array, " n"]) -> "EpisodeReplay":
+    def add(self, episode: Transition, mask: Mask) -> "EpisodeReplay":
         """Append one episode: its leading transitions, where `mask` holds."""
         step, count = jnp.arange(len(mask)), jnp.sum(mask, dtype=jnp.int32)
         nowhere = len(self.storage)

@@ -8,14 +8,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key, PyTree, Shaped
+from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
 from surveyor.agents.base import Agent
 from surveyor.envs.base import Environment, Params
 from surveyor.inference.policies import greedy_policy
 from surveyor.replay.steps import StepReplay
 from surveyor.training import episodes
-from surveyor.types import HostArrays
+from surveyor.types import PRNG, HostArrays
 
 SIDE = 160
 """Largest number of rows and columns of states in a picture."""
@@ -43,7 +43,7 @@ def strided(along_path: Any) -> Any:
 
 @eqx.filter_jit
 def about(
-    agent: Agent, agent_state: PyTree, obs: Shaped[HostArrays, "n ..."], key: Key[Array, ""]
+    agent: Agent, agent_state: PyTree, obs: Shaped[HostArrays, "n ..."], key: PRNG
 ) -> dict[str, Array]:
     """Return mean and standard deviation of Q, and action probabilities, at observations."""
     obs = jnp.asarray(obs)
@@ -115,7 +115,7 @@ def map_program(agent: Agent, env: Environment) -> Callable[..., dict[str, Array
 
 
 def _along(
-    agent: Agent, agent_state: PyTree, indices: Indices, path: Int[Array, " m"], key: Key[Array, ""]
+    agent: Agent, agent_state: PyTree, indices: Indices, path: Int[Array, " m"], key: PRNG
 ) -> Float[Array, "k m 2"]:
     """Return Q along the path under the indices, or under more samples where they are cheap."""
     if not agent.closed_form:
@@ -180,7 +180,7 @@ def _episodes(
     params: Params,
     agent_state: PyTree,
     indices: Indices,
-    key: Key[Array, ""],
+    key: PRNG,
 ) -> tuple[Int[Array, "k horizon"], Bool[Array, " k"]]:
     """Return states of episodes with sampled policies, -1 after their end, and their success."""
 

@@ -13,13 +13,13 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from surveyor.agents.base import Agent
 from surveyor.envs.base import Environment, Params
 from surveyor.replay import registry
 from surveyor.replay.episodes import EpisodeReplay
-from surveyor.types import Metrics, Transition
+from surveyor.types import PRNG, Metrics, Transition
 
 TEST_EVERY = 10
 """Training episodes between two greedy tests."""
@@ -73,13 +73,13 @@ class Rollout(eqx.Module):
     total: Float[Array, ""]
 
 
-def run_keys(seed: int) -> tuple[Key[Array, ""], Key[Array, ""]]:
+def run_keys(seed: int) -> tuple[PRNG, PRNG]:
     """Return the two keys of a run: for its initial state, and for all of its training."""
     init_key, train_key = jax.random.split(jax.random.key(seed))
     return init_key, train_key
 
 
-def start(agent: Agent, env: Environment, key: Key[Array, ""]) -> Loop:
+def start(agent: Agent, env: Environment, key: PRNG) -> Loop:
     """Return the loop before the first episode."""
     schedule = agent.schedule
     strategy = registry.fitting(schedule.replay, "episodes")
@@ -107,7 +107,7 @@ def rollout(
     params: Params,
     agent_state: PyTree,
     index: PyTree,
-    key: Key[Array, ""],
+    key: PRNG,
     active: Any = True,
 ) -> Rollout:
     """Follow one index for one episode; an episode that is not `active` has no steps."""
@@ -141,7 +141,7 @@ def rollout(
 
 
 def train_episode(
-    agent: Agent, env: Environment, params: Params, key: Key[Array, ""], loop: Loop
+    agent: Agent, env: Environment, params: Params, key: PRNG, loop: Loop
 ) -> tuple[Loop, Rollout, Metrics]:
     """Algorithm 1's outer loop: sample, act for an episode, observe, learn."""
     key = jax.random.fold_in(key, loop.episode)
@@ -178,7 +178,7 @@ def train_episode(
 
 
 def test(
-    agent: Agent, env: Environment, params: Params, key: Key[Array, ""], loop: Loop
+    agent: Agent, env: Environment, params: Params, key: PRNG, loop: Loop
 ) -> tuple[Loop, Float[Array, ""]]:
     """Play one greedy episode if a test is due, and update `solved_at`."""
     due = loop.episode % TEST_EVERY == 0
@@ -202,7 +202,7 @@ def train_interval(
     agent: Agent,
     env: Environment,
     params: Params,
-    key: Key[Array, ""],
+    key: PRNG,
     loop: Loop,
     episodes: Int[Array, ""],
 ) -> tuple[Loop, Interval]:
@@ -234,7 +234,7 @@ def train_chunk(
     stop_when_solved: bool,
     loop: Loop,
     params: Params,
-    key: Key[Array, ""],
+    key: PRNG,
     episodes: Int[Array, ""],
     intervals: Int[Array, ""],
 ) -> tuple[Loop, Interval, Int[Array, ""]]:

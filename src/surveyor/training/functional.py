@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, Key, PyTree, Shaped
+from jaxtyping import Array, Int, PyTree, Shaped
 
 from surveyor.agents.base import Agent
 from surveyor.envs.functional import Functional
@@ -24,7 +24,7 @@ from surveyor.training.episodes import COMPILER_OPTIONS, run_keys
 from surveyor.training.film import coloured
 from surveyor.training.runner import Chunk, Played, See, StepRunner, Task
 from surveyor.training.steps import Learning, Round
-from surveyor.types import EnvSpec, Metrics, Transition
+from surveyor.types import PRNG, EnvSpec, Metrics, Transition
 
 DIAGNOSED = 32
 """Past observations that the logged diagnostics are computed on."""
@@ -39,7 +39,7 @@ class StepLoop(eqx.Module):
     obs: Shaped[Array, "envs ..."]
 
 
-def start(agent: Agent, env: Functional, key: Key[Array, ""]) -> StepLoop:
+def start(agent: Agent, env: Functional, key: PRNG) -> StepLoop:
     """Return the loop before the first step."""
     agent_key, env_key = jax.random.split(key)
     learning = steps.start(agent, env.spec, agent_key)
@@ -47,7 +47,7 @@ def start(agent: Agent, env: Functional, key: Key[Array, ""]) -> StepLoop:
     return StepLoop(learning, steps.empty_replay(agent, env.spec), state, obs)
 
 
-def act(agent: Agent, env: Functional, key: Key[Array, ""], loop: StepLoop) -> StepLoop:
+def act(agent: Agent, env: Functional, key: PRNG, loop: StepLoop) -> StepLoop:
     """Take one step of every environment."""
     key = jax.random.fold_in(jax.random.fold_in(key, 0), loop.learning.step)
     act_key, env_key, index_key = jax.random.split(key, 3)
@@ -60,7 +60,7 @@ def act(agent: Agent, env: Functional, key: Key[Array, ""], loop: StepLoop) -> S
     return StepLoop(learning, loop.replay.add(transitions, ended), state, obs)
 
 
-def update(agent: Agent, key: Key[Array, ""], loop: StepLoop) -> StepLoop:
+def update(agent: Agent, key: PRNG, loop: StepLoop) -> StepLoop:
     """Take one gradient step."""
     key = jax.random.fold_in(jax.random.fold_in(key, 1), loop.learning.gradient_steps)
     draw_key, learn_key = jax.random.split(key)
@@ -73,7 +73,7 @@ def update(agent: Agent, key: Key[Array, ""], loop: StepLoop) -> StepLoop:
 
 
 def train(
-    agent: Agent, env: Functional, loop: StepLoop, key: Key[Array, ""], rounds: Int[Array, ""]
+    agent: Agent, env: Functional, loop: StepLoop, key: PRNG, rounds: Int[Array, ""]
 ) -> tuple[StepLoop, Metrics]:
     """Act and learn for this many rounds; return the metrics to log too."""
     each, warmup = Round.of(agent), agent.schedule.warmup
@@ -109,7 +109,7 @@ class Playing(eqx.Module):
 
 @eqx.filter_jit
 def play(
-    agent: Agent, env: Functional, agent_state: PyTree, key: Key[Array, ""], episodes: int
+    agent: Agent, env: Functional, agent_state: PyTree, key: PRNG, episodes: int
 ) -> tuple[Array, Array]:
     """Return return and length of greedy episodes."""
     reset_key, step_key = jax.random.split(key)

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key, PyTree, Shaped
+from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
 from surveyor.agents.base import Agent
 from surveyor.errors import SurveyorError
 from surveyor.replay import registry
 from surveyor.replay.steps import StepReplay
-from surveyor.types import Batch, EnvSpec, Metrics, Schedule, Transition
+from surveyor.types import PRNG, Batch, EnvSpec, Mask, Metrics, Schedule, Transition
 
 
 class Episodes(eqx.Module):
@@ -112,7 +112,7 @@ class Round(NamedTuple):
         return cls(max(1, every // envs), schedule.updates * max(1, envs // every), envs)
 
 
-def start(agent: Agent, spec: EnvSpec, key: Key[Array, ""]) -> Learning:
+def start(agent: Agent, spec: EnvSpec, key: PRNG) -> Learning:
     """Return the state of learning before the first step."""
     init_key, index_key = jax.random.split(key)
     envs, state = agent.schedule.envs, agent.init(spec, init_key)
@@ -137,7 +137,7 @@ def act(
     learning: Learning,
     spec: EnvSpec,
     obs: Shaped[Array, "envs ..."],
-    key: Key[Array, ""],
+    key: PRNG,
 ) -> Int[Array, " envs"]:
     """Return one action for each environment: greedy on its index, or random in the warm-up."""
     schedule = agent.schedule
@@ -152,7 +152,7 @@ def observe(
     transitions: Transition,
     score: Float[Array, " envs"],
     ended: Bool[Array, " envs"],
-    key: Key[Array, ""],
+    key: PRNG,
     stepped: Bool[Array, " envs"] | None = None,
 ) -> Learning:
     """Observe one step of every environment; where an episode ended, draw a new index.
@@ -188,7 +188,7 @@ def observe(
 
 
 def update(
-    agent: Agent, learning: Learning, batch: Batch, key: Key[Array, ""]
+    agent: Agent, learning: Learning, batch: Batch, key: PRNG
 ) -> tuple[Learning, Float[Array, " b"] | None]:
     """Take one gradient step; return the error of each example too."""
     state, done = agent.learn(learning.agent_state, batch, fast_key(key))
@@ -206,7 +206,7 @@ def update(
     return learning, done.errors
 
 
-def fast_key(key: Key[Array, ""]) -> Key[Array, ""]:
+def fast_key(key: PRNG) -> PRNG:
     """Return a key that draws many random numbers in one operation.
 
     The usual keys take a loop of small operations on a CPU, 5% of a gradient step on MinAtar.
@@ -240,7 +240,7 @@ def report(
     return learning, metrics
 
 
-def _choose(where: Bool[Array, " n"], new: Array, old: Array) -> Array:
+def _choose(where: Mask, new: Array, old: Array) -> Array:
     return jnp.where(where.reshape(-1, *[1] * (new.ndim - 1)), new, old)
 
 
