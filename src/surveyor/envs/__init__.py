@@ -15,14 +15,8 @@ if TYPE_CHECKING:
     from surveyor.envs.chain import Chain
     from surveyor.envs.tree import Tree
 
-_LAZY = {
-    "Chain": "chain",
-    "Environment": "base",
-    "Params": "base",
-    "Tree": "tree",
-    "make": "base",
-    "named": "base",
-}
+_LAZY = {"Chain": "chain", "Tree": "tree"}
+_LAZY |= dict.fromkeys(("Environment", "Params", "make", "named"), "base")
 
 
 def __getattr__(name: str) -> Any:
@@ -31,16 +25,5 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(f"surveyor.envs.{_LAZY[name]}"), name)
 
 
-__all__ = [
-    "FAMILIES",
-    "Chain",
-    "Environment",
-    "Family",
-    "Params",
-    "Tree",
-    "find",
-    "make",
-    "named",
-    "of",
-    "register",
-]
+__all__ = ["FAMILIES", "Chain", "Environment", "Family", "Params", "Tree"]
+__all__ += ["find", "make", "named", "of", "register"]

@@ -15,7 +15,7 @@ class AtariEnvs(SeededEnvs):
     reseed_after = 2000  # with a new seed ale-py loads the game again, which takes 0.15 s
 
     def __init__(self, game: str, count: int, protocol: str = "paper", threads: int = 0):
-        self.name, self.count = f"ALE/{game}", count
+        self.name, self.count, self.read = f"ALE/{game}", count, np.asarray
         self._lives_end = self._clip = protocol == "paper"
         self._env = load_ale()(
             rom(game),
@@ -29,7 +29,6 @@ class AtariEnvs(SeededEnvs):
         )
         actions = int(self._env.single_action_space.n)
         self.spec = EnvSpec(0, actions, 0, (FRAMES, 84, 84), "uint8", stack=FRAMES)
-        self._begun = False
         self._lives = np.zeros(count, np.int64)
 
     def picture(self) -> np.ndarray:
@@ -40,12 +39,10 @@ class AtariEnvs(SeededEnvs):
     def close(self) -> None:
         self._env.close()
 
-    def _reset(self, which: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    def _reset(self, which: np.ndarray) -> np.ndarray:
         # ale-py has already started an episode by itself; start again with our seed.
-        everyone = not self._begun or bool(np.all(which))
-        options = None if everyone else {"reset_mask": which}
-        obs, info = self._env.reset(seed=seeds, options=options)
-        self._begun = True
+        options = None if np.all(which) else {"reset_mask": which}
+        obs, info = self._env.reset(seed=self._seeds(which), options=options)
         self._lives[which] = np.asarray(info["lives"])[which]
         self._newest = obs[0, -1]
         return obs
@@ -56,12 +53,10 @@ class AtariEnvs(SeededEnvs):
         obs, score, terminated, truncated, info = self._env.step(np.asarray(actions, np.int64))
         check_rewards(self.name, score)
         ended = terminated | truncated
-        lives = np.asarray(info["lives"])
+        lives = np.array(info["lives"])
         lost = (lives < self._lives) & ~ended
-        self._lives, self._newest = lives.copy(), obs[0, -1]
-        final = obs
-        if np.any(ended):
-            final = np.where(ended[:, None, None, None], info["final_obs"], obs)
+        self._lives, self._newest = lives, obs[0, -1]
+        final = np.where(ended[:, None, None, None], info["final_obs"], obs) if any(ended) else obs
         score = np.asarray(score, np.float32)
         reward = np.sign(score) if self._clip else score
         over = terminated | lost if self._lives_end else terminated
@@ -70,16 +65,11 @@ class AtariEnvs(SeededEnvs):
     def _replay(self) -> np.ndarray:
         """Replay all at once: one with fewer actions plays any action until its own start."""
         left = np.asarray([len(actions) for actions in self._actions])
-        obs = self._reset(np.ones(self.count, bool), self._seeds(range(self.count)))
+        obs = self._reset(np.ones(self.count, bool))
         for remaining in range(int(left.max()), 0, -1):
-            now = left == remaining
-            if np.any(now) and remaining < left.max():
-                obs = self._reset(now, self._seeds(np.flatnonzero(now)))
-            moves = [
-                actions[-remaining] if len(actions) >= remaining else 0 for actions in self._actions
-            ]
+            moves = [each[-remaining] if len(each) >= remaining else 0 for each in self._actions]
             obs = self._step(np.asarray(moves)).obs
-        fresh = left == 0
-        if np.any(fresh) and left.max() > 0:
-            obs = self._reset(fresh, self._seeds(np.flatnonzero(fresh)))
+            starting = left == remaining - 1
+            if np.any(starting):
+                obs = self._reset(starting)
         return obs

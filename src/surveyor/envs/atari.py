@@ -42,20 +42,11 @@ def scores() -> dict[str, dict[str, float]]:
     """Return the human, random and published scores of the 49 games."""
     file = importlib.resources.files("surveyor.envs").joinpath("atari_scores.csv")
     rows = csv.DictReader(file.read_text("utf-8").splitlines())
-    return {
-        row.pop("game"): {name: float(value) for name, value in row.items() if value}
-        for row in rows
-    }
+    return {row.pop("game"): {key: float(row[key]) for key in row if row[key]} for row in rows}
 
 
 def reference(game: str, table: Table = "paper") -> tuple[float, float] | None:
-    """Return the random and the human score of a game, or None if they are unknown.
-
-    **Arguments:**
-
-    - `game`: its name in any usual spelling.
-    - `table`: the source of the scores.
-    """
+    """Return the random and the human score of a game in any usual spelling, or None."""
     known = {name.replace("_", ""): row for name, row in scores().items()}
     row = known.get(game.replace("_", "").lower())
     suffix = "" if table == "paper" else f"_{table}"
@@ -80,9 +71,9 @@ def rom(game: str) -> str:
 
     known = {name.replace("_", ""): name for name in roms.get_all_rom_ids()}
     found = known.get(game.replace("_", "").lower())
-    if found is not None:
-        return found
-    raise unknown("Atari game", game, sorted(scores()))
+    if found is None:
+        raise unknown("Atari game", game, sorted(scores()))
+    return found
 
 
 def load_ale() -> Any:

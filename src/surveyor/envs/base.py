@@ -7,15 +7,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key, PyTree, UInt8
+from jaxtyping import Array, Bool, Float, Int, PyTree, UInt8
 
 from surveyor.envs import families
 from surveyor.errors import SurveyorError
-from surveyor.types import EnvSpec
+from surveyor.types import PRNG, EnvSpec
 
-Step = tuple[
-    Int[Array, ""], PyTree, Float[Array, ""], Bool[Array, ""], Bool[Array, ""], dict[str, PyTree]
-]
+Scalar = Int[Array, ""]
+Flag = Bool[Array, ""]
+Info = dict[str, PyTree]
 
 
 class Params(eqx.Module):
@@ -95,29 +95,24 @@ class Environment(eqx.Module):
         """Return the action that means the good move in each state."""
         return params.mapping[states].astype(jnp.int32)
 
-    @abc.abstractmethod
-    def reset_env(self, key: Key[Array, ""], params: Params) -> tuple[Int[Array, ""], PyTree]:
-        """Return the first observation and state of an episode."""
+    def reset_env(self, key: PRNG, params: Params) -> tuple[Scalar, PyTree]:
+        """Return the first observation and state of an episode, both 0 unless overridden."""
+        start = jnp.zeros((), jnp.int32)
+        return start, start
 
     @abc.abstractmethod
     def step_env(
-        self, key: Key[Array, ""], state: PyTree, action: Int[Array, ""], params: Params
-    ) -> tuple[Int[Array, ""], PyTree, Float[Array, ""], Bool[Array, ""], dict[str, PyTree]]:
+        self, key: PRNG, state: PyTree, action: Scalar, params: Params
+    ) -> tuple[Scalar, PyTree, Float[Array, ""], Flag, Info]:
         """Step without a reset; return observation, state, reward, terminated, info."""
 
-    def reset(
-        self, key: Key[Array, ""], params: Params | None = None
-    ) -> tuple[Int[Array, ""], PyTree]:
+    def reset(self, key: PRNG, params: Params | None = None) -> tuple[Scalar, PyTree]:
         """Start an episode; return its observation and state."""
         return self.reset_env(key, self.default_params if params is None else params)
 
     def step(
-        self,
-        key: Key[Array, ""],
-        state: PyTree,
-        action: Int[Array, ""],
-        params: Params | None = None,
-    ) -> Step:
+        self, key: PRNG, state: PyTree, action: Scalar, params: Params | None = None
+    ) -> tuple[Scalar, PyTree, Float[Array, ""], Flag, Flag, Info]:
         """Take one step; at an episode's end, return the start of the next episode.
 
         Return `(obs, state, reward, terminated, truncated, info)`; the observation before any
@@ -126,11 +121,11 @@ class Environment(eqx.Module):
         params = self.default_params if params is None else params
         step_key, reset_key = jax.random.split(key)
         final, state, reward, terminated, info = self.step_env(step_key, state, action, params)
-        truncated = jnp.zeros_like(terminated)
         first, first_state = self.reset_env(reset_key, params)
         obs = jnp.where(terminated, first, final)
         state = jax.tree.map(lambda new, old: jnp.where(terminated, new, old), first_state, state)
-        return obs, state, reward, terminated, truncated, {**info, "final_observation": final}
+        info = {**info, "final_observation": final}
+        return obs, state, reward, terminated, jnp.zeros_like(terminated), info
 
 
 def make(name: str, seed: int = 0) -> tuple[Environment, Params]:
@@ -150,8 +145,6 @@ def named(name: str) -> Environment:
     family = families.find(name)
     env = family.make(family.canonical(name), None)
     if not isinstance(env, Environment):
-        raise SurveyorError(
-            f"There is no environment '{name}' that is learnt by episodes; "
-            "`surveyor list envs` lists them."
-        )
+        wanted = f"environment '{name}' that is learnt by episodes"
+        raise SurveyorError(f"There is no {wanted}; `surveyor list envs` lists them.")
     return env

@@ -47,17 +47,12 @@ class Chain(Environment):
     def layout(self, side):
         line = np.arange(0, self.size, -(-self.size // side))
         rows, columns = (x.ravel() for x in np.meshgrid(line, line, indexing="ij"))
-        reached = columns <= rows
-        states = (rows * self.size + columns)[reached]
+        states = (rows * self.size + columns)[columns <= rows]
         path = np.arange(self.size) * (self.size + 1)
         return Layout(states, *self.place(states), path, ("RIGHT", "LEFT"))
 
     def place(self, states):
         return np.divmod(states, self.size)
-
-    def reset_env(self, key, params):
-        start = jnp.zeros((), jnp.int32)
-        return start, start
 
     def step_env(self, key, state, action, params):
         column = state % self.size

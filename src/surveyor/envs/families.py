@@ -6,13 +6,8 @@ from surveyor.envs import atari, gymnasium_ids, minatar, paper_problems
 from surveyor.envs.family import Family
 from surveyor.errors import SurveyorError
 
-FAMILIES: list[Family] = [
-    *paper_problems.FAMILIES,
-    minatar.FAMILY,
-    atari.FAMILY,
-    gymnasium_ids.FAMILY,  # last: it takes every name
-]
-"""Known families; the first that matches a name has it."""
+FAMILIES = [*paper_problems.FAMILIES, minatar.FAMILY, atari.FAMILY, gymnasium_ids.FAMILY]
+"""Known families; the first that matches a name has it, and Gymnasium's matches every name."""
 
 
 def register(family: Family) -> None:

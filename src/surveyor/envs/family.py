@@ -16,18 +16,6 @@ else:
     Source = Any  # this module must not import JAX
 
 
-def _no_reference(name: str) -> tuple[float, float] | None:
-    return None
-
-
-def _no_size(name: str) -> int | None:
-    return None
-
-
-def _no_names(name: str) -> list[str]:
-    return []
-
-
 @dataclasses.dataclass(frozen=True)
 class Family:
     """One kind of environment: its names, and how runs on it are trained, scored and shown.
@@ -65,15 +53,15 @@ class Family:
     """Training steps per second on one core, for estimates; unused where the unit is episodes."""
     alike: bool = False
     """True if its environments take about the same memory, so that one estimate serves all."""
-    reference: Callable[[str], tuple[float, float] | None] = _no_reference
+    reference: Callable[[str], tuple[float, float] | None] = lambda name: None
     """Return the scores that count as 0 and as 1, or None if they are unknown."""
     scale: str = ""
     """What the reference scores are, for captions."""
     shows: Literal["map", "episode", "observations"] = "observations"
     """What a report shows beliefs on: a map of states, a played episode, or some observations."""
-    size: Callable[[str], int | None] = _no_size
+    size: Callable[[str], int | None] = lambda name: None
     """Return the size of a problem, or None if the family has no sizes."""
-    candidates: Callable[[str], list[str]] = _no_names
+    candidates: Callable[[str], list[str]] = lambda name: []
     """Return valid names that a misspelt one could mean, for error messages."""
 
     def setting(self, name: str) -> Setting:

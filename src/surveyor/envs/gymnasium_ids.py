@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from surveyor.envs.host import HostMaker
 
 
-def _canonical(name: str) -> str:
-    _spec(name)
-    return name
+def registered() -> list[str]:
+    """Return the ids that Gymnasium knows."""
+    import gymnasium
+
+    return sorted(gymnasium.registry)
 
 
 def _make(name: str, protocol: str | None = None) -> "HostMaker":
@@ -43,12 +45,9 @@ def _preset(name: str) -> str:
 
 
 def preset_of(env: Any) -> str:
-    """Return the kind of problem that an environment is: numbered if its observations are the
-    numbers of states, else classic.
+    """Return numbered if observations are numbers of states, else classic.
 
-    **Arguments:**
-
-    - `env`: an environment, a vector environment, or a function that makes one.
+    `env` is an environment, a vector environment, or a function that makes one.
     """
     from gymnasium.spaces import Discrete
 
@@ -72,9 +71,7 @@ def _spec(name: str) -> Any:
             importlib.import_module(package)
         return gymnasium.spec(rest)
     except ModuleNotFoundError as error:
-        raise SurveyorError(
-            f"'{name}' needs the package '{error.name}', which is missing."
-        ) from None
+        raise SurveyorError(f"'{name}' needs the package '{error.name}' to be installed.") from None
     except (ImportError, TypeError, ValueError) as error:
         raise SurveyorError(f"'{name}' names no package that can be loaded: {error}.") from None
     except gymnasium.error.Error:
@@ -91,19 +88,13 @@ def _unknown(name: str) -> SurveyorError:
     return SurveyorError(f"There is no environment '{name}'; {hint}")
 
 
-def _candidates(name: str) -> list[str]:
-    import gymnasium
-
-    return sorted(gymnasium.registry)
-
-
 FAMILY = Family(
     name="Gymnasium",
     usage="<Gymnasium id>",
     summary="Any registered id, such as CartPole-v1 or my_package:MyEnv-v0.",
     matches=lambda name: True,
-    canonical=_canonical,
+    canonical=lambda name: _spec(name) and name,
     make=_make,
     preset=_preset,
-    candidates=_candidates,
+    candidates=lambda name: registered(),
 )

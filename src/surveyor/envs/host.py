@@ -13,7 +13,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from surveyor.envs.reading import Reader, check_rewards, specify, wrong_shape
+from surveyor.envs.reading import Reader, check_rewards, wrong_shape
 from surveyor.errors import SurveyorError
 from surveyor.types import EnvSpec
 
@@ -46,6 +46,8 @@ class HostEnvs(abc.ABC):
     """Spaces of one environment."""
     count: int
     """Number of environments."""
+    read: Callable[[Any], np.ndarray]
+    """Converts the environment's observations into those that the agent takes."""
     first_action: int = 0
     """The environment's own number of its first action."""
     exact: bool = True
@@ -67,16 +69,25 @@ class HostEnvs(abc.ABC):
     def restore(self, seed: int, snapshot: dict[str, Any]) -> np.ndarray:
         """Restore the state of a snapshot; return the observations."""
 
-    def read(self, obs: np.ndarray) -> np.ndarray:
-        """Convert the environment's observations into those that the agent takes."""
-        return obs
-
     def picture(self) -> np.ndarray:
         """Return a picture of the first environment."""
         raise SurveyorError(f"{self.name} has no pictures to film.")
 
     def close(self) -> None:  # noqa: B027
         """Release what the environments hold."""
+
+    def _set_spaces(self, observations: gymnasium.Space, actions: gymnasium.Space) -> None:
+        """Set the attributes that follow from the spaces of one environment."""
+        self.read = reader = Reader(self.name, observations)
+        self.spec = reader.specify(actions)
+        self.first_action = int(getattr(actions, "start", 0))
+
+    def _call(self, env: Any, method: str, *arguments: Any, **named: Any) -> Any:
+        try:
+            return getattr(env, method)(*arguments, **named)
+        except Exception as error:  # a user's environment may raise anything
+            said = f"failed in {method}: {type(error).__name__}: {error}"
+            raise SurveyorError(f"The environment {self.name} {said}") from error
 
 
 class HostMaker(NamedTuple):
@@ -103,10 +114,7 @@ class SeededEnvs(HostEnvs):
     episodes start as the last seed decides."""
 
     def begin(self, seed: int) -> np.ndarray:
-        self.seed = seed
-        self._seedings = [0] * self.count
-        self._actions: list[list[int]] = [[] for _ in range(self.count)]
-        return self._reset(np.ones(self.count, bool), self._seeds(range(self.count)))
+        return self.restore(seed, {"seedings": [0] * self.count, "actions": [[]] * self.count})
 
     def step(self, actions: np.ndarray) -> HostStep:
         for e, action in enumerate(actions):
@@ -118,22 +126,20 @@ class SeededEnvs(HostEnvs):
             for e in np.flatnonzero(due):
                 self._seedings[e] += 1
                 self._actions[e] = []
-            step = step._replace(obs=self._reset(due, self._seeds(np.flatnonzero(due))))
+            step = step._replace(obs=self._reset(due))
         return step
 
     def snapshot(self) -> dict[str, Any]:
         return {"seedings": self._seedings, "actions": self._actions}
 
     def restore(self, seed: int, snapshot: dict[str, Any]) -> np.ndarray:
-        """Replay the actions of a snapshot."""
-        self.seed = seed
-        self._seedings = list(snapshot["seedings"])
-        self._actions = [list(actions) for actions in snapshot["actions"]]
+        self.seed, self._seedings = seed, list(snapshot["seedings"])
+        self._actions: list[list[int]] = [list(actions) for actions in snapshot["actions"]]
         return self._replay()
 
     @abc.abstractmethod
-    def _reset(self, which: np.ndarray, seeds: np.ndarray) -> np.ndarray:
-        """Start an episode where `which` is True, with these seeds; return all observations."""
+    def _reset(self, which: np.ndarray) -> np.ndarray:
+        """Start an episode where `which` is True, with its seed; return all observations."""
 
     @abc.abstractmethod
     def _step(self, actions: np.ndarray) -> HostStep:
@@ -143,11 +149,9 @@ class SeededEnvs(HostEnvs):
     def _replay(self) -> np.ndarray:
         """Restart each with its last seed and play its actions; return the observations."""
 
-    def _seeds(self, which: Any) -> np.ndarray:
-        words = [
-            np.random.SeedSequence([self.seed, int(e), self._seedings[e]]).generate_state(1)[0]
-            for e in which
-        ]
+    def _seeds(self, which: np.ndarray) -> np.ndarray:
+        entropy = [[self.seed, int(e), self._seedings[e]] for e in np.flatnonzero(which)]
+        words = [np.random.SeedSequence(each).generate_state(1)[0] for each in entropy]
         return np.asarray(words, np.int64) & 0x7FFFFFFF
 
 
@@ -162,14 +166,8 @@ class GymnasiumEnvs(SeededEnvs):
                 f"The function that makes {name} returns the same environment every time, and "
                 f"{count} are played side by side: return a new one, or set envs = 1."
             )
-        one = self._envs[0]
-        self._reader = Reader(name, one.observation_space)
-        self.spec = specify(name, self._reader, one.action_space)
-        self.first_action = int(getattr(one.action_space, "start", 0))
+        self._set_spaces(self._envs[0].observation_space, self._envs[0].action_space)
         self._obs = np.zeros((count, *self.spec.shape), self.spec.dtype)
-
-    def read(self, obs: np.ndarray) -> np.ndarray:
-        return self._reader(obs)
 
     def picture(self) -> np.ndarray:
         try:
@@ -183,22 +181,22 @@ class GymnasiumEnvs(SeededEnvs):
         for env in self._envs:
             env.close()
 
-    def _reset(self, which: np.ndarray, seeds: np.ndarray) -> np.ndarray:
-        for e, seed in zip(np.flatnonzero(which), seeds, strict=True):
-            self._obs[e] = self._read_one(self._call(e, "reset", seed=int(seed))[0])
+    def _reset(self, which: np.ndarray) -> np.ndarray:
+        for e, seed in zip(np.flatnonzero(which), self._seeds(which), strict=True):
+            self._keep(e, self._call(self._envs[e], "reset", seed=int(seed))[0])
         return self._obs.copy()
 
-    def _read_one(self, obs: Any) -> np.ndarray:
-        found = self._reader(obs)
+    def _keep(self, e: Any, obs: Any) -> None:
+        found = self.read(obs)
         if found.shape != self.spec.shape:
             raise wrong_shape(self.name, found.shape, self.spec.shape)
-        return found
+        self._obs[e] = found
 
     def _step(self, actions: np.ndarray) -> HostStep:
         reward = np.zeros(self.count, np.float32)
         terminated, truncated = np.zeros((2, self.count), bool)
         for e, action in enumerate(actions):
-            after = self._call(e, "step", int(action) + self.first_action)
+            after = self._call(self._envs[e], "step", int(action) + self.first_action)
             try:
                 obs, earned, terminated[e], truncated[e], _ = after
                 reward[e] = earned
@@ -207,30 +205,18 @@ class GymnasiumEnvs(SeededEnvs):
                     f"A step of {self.name} does not return what Gymnasium demands, an "
                     f"observation, a number as reward, terminated, truncated and info: {error}."
                 ) from None
-            self._obs[e] = self._read_one(obs)
+            self._keep(e, obs)
         check_rewards(self.name, reward)
         obs = self._obs.copy()
         ended = terminated | truncated
         return HostStep(obs, obs, reward, reward, terminated, ended, np.zeros_like(ended))
 
     def _replay(self) -> np.ndarray:
-        self._reset(np.ones(self.count, bool), self._seeds(range(self.count)))
+        self._reset(np.ones(self.count, bool))
         for e, actions in enumerate(self._actions):
             for action in actions:
-                self._obs[e] = self._read_one(self._call(e, "step", action + self.first_action)[0])
+                self._keep(e, self._call(self._envs[e], "step", action + self.first_action)[0])
         return self._obs.copy()
-
-    def _call(self, e: Any, method: str, *arguments: Any, **named: Any) -> Any:
-        try:
-            return getattr(self._envs[e], method)(*arguments, **named)
-        except Exception as error:
-            raise failed(self.name, method, error) from error
-
-
-def failed(name: str, method: str, error: Exception) -> SurveyorError:
-    """Return the error for an exception that an environment raised."""
-    said = f"{type(error).__name__}: {error}"
-    return SurveyorError(f"The environment {name} failed in {method}: {said}")
 
 
 def _made(name: str, make: Callable[[], Any]) -> gymnasium.Env:
@@ -242,10 +228,8 @@ def _made(name: str, make: Callable[[], Any]) -> gymnasium.Env:
         said = f"{type(error).__name__}: {error}"
         raise SurveyorError(f"The environment {name} could not be made: {said}") from error
     if not isinstance(env, gymnasium.Env):
-        raise SurveyorError(
-            f"The function that makes {name} returned {type(env).__name__}, which is not a "
-            "Gymnasium environment."
-        )
+        said = f"returned {type(env).__name__}, which is not a Gymnasium environment"
+        raise SurveyorError(f"The function that makes {name} {said}.")
     return env
 
 
@@ -256,33 +240,25 @@ class VectorEnvs(HostEnvs):
 
     def __init__(self, name: str, env: VectorEnv):
         self.name, self.count, self._env = name, env.num_envs, env
-        self._reader = Reader(name, env.single_observation_space)
-        self.spec = specify(name, self._reader, env.single_action_space)
+        self._set_spaces(env.single_observation_space, env.single_action_space)
         self._mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
-        self.first_action = int(getattr(env.single_action_space, "start", 0))
-        self._over = np.zeros(self.count, bool)
 
     def begin(self, seed: int) -> np.ndarray:
         self._over = np.zeros(self.count, bool)
-        return self._reader(self._call("reset", seed=seed)[0])
-
-    def _call(self, method: str, *arguments: Any, **named: Any) -> Any:
-        try:
-            return getattr(self._env, method)(*arguments, **named)
-        except Exception as error:
-            raise failed(self.name, method, error) from error
+        return self.read(self._call(self._env, "reset", seed=seed)[0])
 
     def step(self, actions: np.ndarray) -> HostStep:
-        obs, reward, terminated, truncated, info = self._call("step", actions + self.first_action)
+        after = self._call(self._env, "step", actions + self.first_action)
+        obs, reward, terminated, truncated, info = after
         check_rewards(self.name, reward)
-        obs, ended, skipped = self._reader(obs), terminated | truncated, self._over
+        obs, ended, skipped = self.read(obs), terminated | truncated, self._over
         final = obs
         if np.any(ended) and self._mode == AutoresetMode.SAME_STEP:
             final = obs.copy()
             for e in np.flatnonzero(ended):
-                final[e] = self._reader(info["final_obs"][e])
+                final[e] = self.read(info["final_obs"][e])
         elif np.any(ended) and self._mode == AutoresetMode.DISABLED:
-            obs = self._reader(self._call("reset", options={"reset_mask": ended})[0])
+            obs = self.read(self._call(self._env, "reset", options={"reset_mask": ended})[0])
         elif self._mode == AutoresetMode.NEXT_STEP:
             self._over = ended
         reward = np.asarray(reward, np.float32)
@@ -292,8 +268,4 @@ class VectorEnvs(HostEnvs):
         return {}
 
     def restore(self, seed: int, snapshot: dict[str, Any]) -> np.ndarray:
-        """Start new episodes: a vector environment cannot return to a state."""
-        return self.begin(seed)
-
-    def read(self, obs: np.ndarray) -> np.ndarray:
-        return self._reader(obs)
+        return self.begin(seed)  # a vector environment cannot return to a state

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 PREFIX = "MinAtar/"
 GAMES = ("Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders")
+NAMES = [PREFIX + game for game in GAMES]
 
 
 def _canonical(name: str) -> str:
-    names = [PREFIX + game for game in GAMES]
-    if name not in names:
-        raise unknown("environment", name, names)
+    if name not in NAMES:
+        raise unknown("environment", name, NAMES)
     return name
 
 
@@ -48,5 +48,5 @@ FAMILY = Family(
     preset=lambda name: "minatar",
     steps_per_second=2_300.0,
     shows="episode",
-    candidates=lambda name: [PREFIX + game for game in GAMES],
+    candidates=lambda name: NAMES,
 )

@@ -1,5 +1,6 @@
 """Environments that a user passes as objects: their names, families and sources."""
 
+import contextlib
 import copy
 import dataclasses
 from collections.abc import Callable
@@ -24,33 +25,19 @@ DEFAULT_WRAPPERS = (OrderEnforcing, PassiveEnvChecker, TimeLimit)
 
 def family(env: Any) -> Family:
     """Return the family of an environment passed as an object; its `make` returns the object."""
-    if isinstance(env, Environment):
-        known = families.find(env.name)
-        if not known.by_episodes:
-            known = dataclasses.replace(known, unit="episodes", preset=lambda name: "")
-        return dataclasses.replace(
-            known,
-            make=lambda name, protocol: env,
-            default_budget=lambda name: env.default_episodes,
-        )
-    return dataclasses.replace(
-        gymnasium_ids.FAMILY,
-        make=lambda name, protocol: source(env, name),
-        preset=lambda name: gymnasium_ids.preset_of(env),
-    )
+    changes: dict[str, Any] = {"make": lambda name, protocol: source(env, name)}
+    if not isinstance(env, Environment):
+        changes["preset"] = lambda name: gymnasium_ids.preset_of(env)
+        return dataclasses.replace(gymnasium_ids.FAMILY, **changes)
+    known = families.find(env.name)
+    if not known.by_episodes:
+        changes["preset"] = lambda name: ""
+    changes |= {"unit": "episodes", "default_budget": lambda name: env.default_episodes}
+    return dataclasses.replace(known, **changes)
 
 
 def source(env: Any, name: str) -> Source:
-    """Return what a runner needs to play an environment passed as an object.
-
-    **Arguments:**
-
-    - `env`: a Gymnasium environment or vector environment, a function that makes one, or a
-      functional environment, alone or in a tuple with its parameters.
-    - `name`: its name in messages.
-
-    Raise `SurveyorError` if it is none of these.
-    """
+    """Return what a runner needs to play an environment; raise `SurveyorError` if it is none."""
     if isinstance(env, VectorEnv):
         return HostMaker(
             lambda count: _same_vector_env(name, env, count),
@@ -115,12 +102,10 @@ def _wrappers(env: Any) -> list[str]:
 def _name_of_made(make: Callable[[], Any]) -> str:
     """Return the name of what a function makes, so that different ones have different names."""
     try:
-        made = make()
-        name = name_of(made)
-        made.close()
+        with contextlib.closing(make()) as made:
+            return name_of(made)
     except Exception:  # raised again, with a message, when the run begins
         return getattr(make, "__name__", "function").strip("<>")
-    return name
 
 
 def _copy(name: str, env: Any) -> Any:
@@ -130,9 +115,8 @@ def _copy(name: str, env: Any) -> Any:
     try:
         return copy.deepcopy(env)
     except Exception:
-        raise SurveyorError(
-            f"{name} cannot be copied for an evaluation: give a function that makes it."
-        ) from None
+        said = "cannot be copied for an evaluation: give a function that makes it"
+        raise SurveyorError(f"{name} {said}.") from None
 
 
 def _same_env(name: str, env: gymnasium.Env, count: int) -> HostEnvs:
@@ -149,8 +133,6 @@ def _same_env(name: str, env: gymnasium.Env, count: int) -> HostEnvs:
 
 def _same_vector_env(name: str, env: VectorEnv, count: int) -> HostEnvs:
     if count != env.num_envs:
-        raise SurveyorError(
-            f"{name} has {env.num_envs} environments and the agent plays {count}: "
-            f"set envs = {env.num_envs}."
-        )
+        said = f"has {env.num_envs} environments and the agent plays {count}"
+        raise SurveyorError(f"{name} {said}: set envs = {env.num_envs}.")
     return VectorEnvs(name, env)

@@ -1,10 +1,10 @@
 """The paper's problems: binary trees and chains of a size that is part of the name."""
 
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from surveyor.envs.family import Family
+from surveyor.envs.gymnasium_ids import registered
 from surveyor.errors import SurveyorError
 
 if TYPE_CHECKING:
@@ -12,76 +12,53 @@ if TYPE_CHECKING:
 
 MAX_STATES = 10_000_000
 """Largest number of states: tables of 20 features for as many take 7 GB."""
-SCALE = "1 is the best return that there is"
+DIGITS = re.compile("[0-9]{1,9}")
 
 
-def _family(name: str, summary: str, preset: str, maker: "Callable[[int], Environment]") -> Family:
-    def make(full: str, protocol: str | None = None):
-        env = maker(_size(name, full))
-        if env.spec.num_states > MAX_STATES:
-            raise SurveyorError(f"'{full}' is too large: it has {env.spec.num_states:,} states.")
-        return env
+def _make(family: str, name: str) -> "Environment":
+    from surveyor.envs.chain import Chain
+    from surveyor.envs.tree import Tree
 
-    def size(full: str) -> int | None:
-        digits = full.rpartition("-")[2]
-        return int(digits) if re.fullmatch("[0-9]{1,9}", digits) else None
-
-    return Family(
-        name=name,
-        usage=f"{name}-<L>",
-        summary=summary,
-        matches=lambda full: full.partition("-")[0] == name and not _registered(full),
-        canonical=lambda full: make(full).name,
-        make=make,
-        unit="episodes",
-        default_budget=lambda full: make(full).default_episodes,
-        preset=lambda full: preset,
-        reference=lambda full: (0.0, make(full).optimal_return),
-        scale=SCALE,
-        shows="map",
-        size=size,
-        candidates=lambda full: [f"{name}-{full.partition('-')[2] or 10}"],
-    )
-
-
-def _size(family: str, name: str) -> int:
     _, dash, size = name.partition("-")
-    if not re.fullmatch("[0-9]{1,9}", size) or int(size) < 1:
+    if not DIGITS.fullmatch(size) or int(size) < 1:
         given = f"not '{size}'" if dash else "which is missing"
         raise SurveyorError(
             f"The size in '{name}' must be a whole number of at least 1, {given};"
             f" for example '{family}-10'."
         )
-    return int(size)
+    env = Chain(int(size)) if family == "Chain" else Tree(int(size), tied=family == "TiedTree")
+    if env.spec.num_states > MAX_STATES:
+        raise SurveyorError(f"'{name}' is too large: it has {env.spec.num_states:,} states.")
+    return env
 
 
-def _registered(name: str) -> bool:
-    """Return True if Gymnasium has this id: somebody's own Tree-v0 is not a misspelt tree."""
-    import gymnasium
-
-    return name in gymnasium.registry
+def _size(name: str) -> int | None:
+    digits = name.rpartition("-")[2]
+    return int(digits) if DIGITS.fullmatch(digits) else None
 
 
-def _tree(size: int) -> "Environment":
-    from surveyor.envs.tree import Tree
-
-    return Tree(size)
-
-
-def _tied_tree(size: int) -> "Environment":
-    from surveyor.envs.tree import Tree
-
-    return Tree(size, tied=True)
-
-
-def _chain(size: int) -> "Environment":
-    from surveyor.envs.chain import Chain
-
-    return Chain(size)
+def _family(family: str, preset: str, summary: str) -> Family:
+    return Family(
+        name=family,
+        usage=f"{family}-<L>",
+        summary=summary,
+        # Somebody's own Tree-v0 is not a misspelt tree.
+        matches=lambda name: name.partition("-")[0] == family and name not in registered(),
+        canonical=lambda name: _make(family, name).name,
+        make=lambda name, protocol: _make(family, name),
+        unit="episodes",
+        default_budget=lambda name: _make(family, name).default_episodes,
+        preset=lambda name: preset,
+        reference=lambda name: (0.0, _make(family, name).optimal_return),
+        scale="1 is the best return that there is",
+        shows="map",
+        size=_size,
+        candidates=lambda name: [f"{family}-{name.partition('-')[2] or 10}"],
+    )
 
 
 FAMILIES = (
-    _family("Tree", "L steps UP earn a reward of one, one DOWN ends the episode.", "tree", _tree),
-    _family("TiedTree", "The tree with one action for UP in every state.", "tree", _tied_tree),
-    _family("Chain", "An L × L grid where only the way right pays: DeepSea.", "chain", _chain),
+    _family("Tree", "tree", "L steps UP earn a reward of one, one DOWN ends the episode."),
+    _family("TiedTree", "tree", "The tree with one action for UP in every state."),
+    _family("Chain", "chain", "An L × L grid where only the way right pays: DeepSea."),
 )

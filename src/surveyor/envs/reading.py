@@ -45,6 +45,16 @@ class Reader:
                 "Box, Discrete and MultiBinary. A wrapper such as FlattenObservation may help."
             )
 
+    def specify(self, actions: spaces.Space) -> EnvSpec:
+        """Return the spec for an agent; raise `SurveyorError` if actions are not discrete."""
+        if not isinstance(actions, spaces.Discrete):
+            kind = "continuous actions" if isinstance(actions, spaces.Box) else f"actions {actions}"
+            kind += "; surveyor needs one discrete action a step"
+            raise SurveyorError(f"{self.name} has {kind}.")
+        if math.prod(self.shape) == 0:
+            raise SurveyorError(f"{self.name} has empty observations.")
+        return EnvSpec(self.states, int(actions.n), 0, self.shape, self.dtype)
+
     def __call__(self, obs: Any) -> np.ndarray:
         if self.states:
             return self._states(np.asarray(obs))
@@ -74,16 +84,6 @@ class Reader:
         if len(self.shape) == 3:
             self._offset = np.where(unknown, 0.0, low)
             self._scale = np.where(unknown, 1.0, 1 / (high - low))
-
-
-def specify(name: str, reader: Reader, actions: spaces.Space) -> EnvSpec:
-    """Return the spec for an agent; raise `SurveyorError` if actions are not discrete."""
-    if not isinstance(actions, spaces.Discrete):
-        kind = "continuous actions" if isinstance(actions, spaces.Box) else f"actions {actions}"
-        raise SurveyorError(f"{name} has {kind}; surveyor needs one discrete action a step.")
-    if math.prod(reader.shape) == 0:
-        raise SurveyorError(f"{name} has empty observations.")
-    return EnvSpec(reader.states, int(actions.n), 0, reader.shape, reader.dtype)
 
 
 def wrong_shape(name: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> SurveyorError:

@@ -52,10 +52,6 @@ class Tree(Environment):
     def good(self, params, states):
         return params.mapping[states // 2].astype(jnp.int32)
 
-    def reset_env(self, key, params):
-        start = jnp.zeros((), jnp.int32)
-        return start, start
-
     def step_env(self, key, state, action, params):
         up = action == self.good(params, state)
         state = jnp.where(up, state + 2, state + 1)
