@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from surveyor.agents import options
-from surveyor.agents.base import Agent
+from surveyor.agents.base import PRNG, Agent, Mask, Obs
 from surveyor.inference.policies import Joint, Marginal, PerExample, ReferencePolicy, entropy
 from surveyor.inference.posterior import Posterior
 from surveyor.models.deep_successors import DeepSuccessors, Normalise
@@ -19,18 +19,7 @@ from surveyor.models.objectives import Equation4, Objective, Targets
 from surveyor.models.optimiser import Adam
 from surveyor.models.successors import SuccessorModel
 from surveyor.models.tabular_successors import Layers, TabularSuccessors
-from surveyor.types import (
-    PRNG,
-    Batch,
-    EnvSpec,
-    Mask,
-    Metrics,
-    Obs,
-    QPosterior,
-    Schedule,
-    Transition,
-    Update,
-)
+from surveyor.types import Batch, EnvSpec, Metrics, QPosterior, Schedule, Transition, Update
 
 W = Float[Array, " d"]
 Model = TypeVar("Model", bound=SuccessorModel)

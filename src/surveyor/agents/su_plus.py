@@ -92,10 +92,7 @@ class SUPlus(SuccessorUncertainties[BoundedModel], Learner[SUState[BoundedModel]
         require_positive(self, "random_scale")
         require_share(self, "zeta")
         require_at_least(self, 1, "features", "policy_samples")
-        require_at_least(self, 0, "novelty_step", "redraw_every")
-        for name in ("novelty", "random_features"):
-            value, most = getattr(self, name), self.features - 1
-            require(0 <= value <= most, f"{name} must be from 0 to {most}, not {value}.")
+        require_at_least(self, 0, "novelty", "novelty_step", "random_features", "redraw_every")
         trains = self.novelty > 0 or self.successor_trains == "all"
         require(trains, "successor_trains must be all where there are no novelty features.")
         drawn = self.policy == "joint" or self.policy_samples == 20
@@ -111,6 +108,9 @@ class SUPlus(SuccessorUncertainties[BoundedModel], Learner[SUState[BoundedModel]
     def init(self, spec: EnvSpec, key: PRNG) -> SUState[BoundedModel]:
         """Return N(0, θI), and tables with novelty features or a bounded network."""
         prior = Posterior.prior(self.features, self.theta, self.beta, self.zeta)
+        name = "novelty" if spec.tabular else "random_features"
+        given, most = getattr(self, name), self.features - 1
+        require(given <= most, f"{name} must be from 0 to {most}, not {given}.")
         if spec.tabular:
             rest = self.features - self.novelty
             table = TabularSuccessors.create(
