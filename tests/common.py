@@ -8,6 +8,7 @@ from surveyor.types import Batch, EnvSpec
 
 VECTOR = EnvSpec(0, 3, 0, (4,), "float32")
 SMALL = EnvSpec(0, 3, 0, (10, 10, 4), "bool")
+PIXELS = EnvSpec(0, 3, 0, (4, 84, 84), "uint8", stack=4)
 
 
 def observations(spec, n, seed=0):
@@ -34,5 +35,23 @@ def batch(spec, n=8, seed=0, **more):
 
 
 def begun(agent, spec=VECTOR):
-    """A state at its beginning, in one program: operation by operation takes ten times as long."""
+    """Return an untrained state, from one program: ten times faster than by operations."""
     return jax.jit(lambda key: agent.init(spec, key))(jax.random.key(0))
+
+
+def filled(obs, action, reward, following, ended, b=100):
+    """Return a batch of one transition, many times."""
+
+    def fill(x, kind):
+        return jnp.full(b, x, kind)
+
+    integers = (fill(obs, jnp.int32), fill(action, jnp.int32))
+    rest = (fill(following, jnp.int32), fill(ended, bool), jnp.arange(b))
+    return Batch(*integers, fill(reward, jnp.float32), *rest)
+
+
+def learn(agent, state, data, steps):
+    """Take gradient steps on the same batch, in one program."""
+    step = lambda state, key: (agent.learn(state, data, key)[0], None)  # noqa: E731
+    keys = jax.random.split(jax.random.key(0), steps)
+    return jax.jit(lambda state: jax.lax.scan(step, state, keys)[0])(state)

@@ -1,43 +1,26 @@
-"""DQN, BDQN and UBE: their own mathematics, with numbers worked out by hand."""
+"""DQN: ε-greedy actions and targets of Q learning, with numbers worked out by hand."""
 
-import dataclasses
-
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from surveyor.agents import BDQN, DQN, UBE
-from surveyor.agents.uniform import median_episodes
-from surveyor.types import Batch, EnvSpec, Trail
+from surveyor.agents.dqn import DQN
+from surveyor.types import EnvSpec
+from tests.common import VECTOR, batch, begun, filled, learn
 
 SPEC = EnvSpec(num_states=4, num_actions=2, horizon=3)
-
-
-def batch(obs, action, reward, following, ended, b=100):
-    def fill(x, kind):
-        return jnp.full(b, x, kind)
-
-    integers = (fill(obs, jnp.int32), fill(action, jnp.int32))
-    rest = (fill(following, jnp.int32), fill(ended, bool), jnp.arange(b))
-    return Batch(*integers, fill(reward, jnp.float32), *rest)
-
-
-def learn(agent, state, data, steps):
-    learn = jax.jit(agent.learn)
-    for i in range(steps):
-        state, metrics = learn(state, data, jax.random.key(i))
-    return state, metrics
 
 
 def test_epsilon_falls_in_a_straight_line_with_the_steps_seen():
     agent = DQN(epsilon_start=1.0, epsilon_end=0.2, epsilon_steps=100)
     state = agent.init(SPEC, jax.random.key(0))
     assert agent.epsilon(state) == 1.0
-    state = agent.observe(state, batch(0, 0, 0.0, 1, False), jnp.arange(100) < 25)
+    state = agent.observe(state, filled(0, 0, 0.0, 1, False), jnp.arange(100) < 25)
     np.testing.assert_allclose(agent.epsilon(state), 0.8, rtol=1e-6)
     for _ in range(5):
-        state = agent.observe(state, batch(0, 0, 0.0, 1, False), jnp.ones(100, bool))
+        state = agent.observe(state, filled(0, 0, 0.0, 1, False), jnp.ones(100, bool))
     np.testing.assert_allclose(agent.epsilon(state), 0.2, rtol=1e-6)
 
 
@@ -57,84 +40,78 @@ def test_epsilon_greedy_takes_a_random_action_with_probability_epsilon(epsilon):
 def test_dqn_learns_the_reward_and_the_discounted_value_behind_it():
     agent = DQN(discount=0.5, learning_rate=0.02)
     state = agent.init(SPEC, jax.random.key(0))
-    state, _ = learn(agent, state, batch(1, 0, 2.0, 3, True), 300)
-    state, _ = learn(agent, state, batch(1, 1, 1.0, 3, True), 300)
-    best = float(jnp.max(agent.q(state, jnp.zeros(()), jnp.int32(1))))
-    state, _ = learn(agent, state, batch(0, 1, 0.25, 1, False), 200)
+    state = learn(agent, state, filled(1, 0, 2.0, 3, True), 300)
+    state = learn(agent, state, filled(1, 1, 1.0, 3, True), 300)
+    state = learn(agent, state, filled(0, 1, 0.25, 1, False), 200)
     q = agent.q(state, jnp.zeros(()), jnp.arange(2))
     best = float(jnp.max(q[1]))
+    assert best > 1
     np.testing.assert_allclose(q[0, 1], 0.25 + 0.5 * best, atol=0.05)
 
 
-def test_double_dqn_values_with_one_network_what_the_other_chooses():
+FIRST = np.float32([[0.0, 0.0], [3.0, 1.0]])
+SECOND = np.float32([[0.0, 0.0], [10.0, 20.0]])
+"""Q tables of the two heads at states 0 and 1."""
+
+
+def with_tables(state, *tables):
+    """Return a state whose heads have these Q values: one hidden unit for each state."""
+    network, heads = state.network, len(tables)
+    width = network.width
+    hidden = np.zeros((4, heads, width), np.float32)
+    hidden[np.arange(4), :, np.arange(4)] = 1.0
+    W = np.zeros((heads, width, 2), np.float32)
+    for k, table in enumerate(tables):
+        W[k, : len(table)] = table
+    shared = np.concatenate([np.zeros((heads, width)), W.reshape(heads, -1)], axis=1)
+    places = lambda s: (s.network.hidden.packed, s.network.shared.packed)  # noqa: E731
+    packed = (
+        network.hidden.packed.at[:, :width].set(hidden.reshape(-1, width)),
+        network.shared.packed.at[:, : shared.shape[1]].set(shared),
+    )
+    return eqx.tree_at(places, state, packed)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_double_q_learning_values_with_one_table_what_the_other_chooses(seed):
+    """From Q = 0 to state 1 with r = 0.5 and γ = ½. The first head would choose action 0, which
+    the second values 10: 5.5; the second chooses action 1, which the first values 1: 1.0. A
+    single table takes its own best: 2.0."""
+    data = filled(0, 0, 0.5, 1, False, b=3)
+    options = {"discount": 0.5, "loss": "squared", "hidden": 4, "batch_size": 3}
+    double = DQN(double=True, **options)
+    state = with_tables(double.init(SPEC, jax.random.key(0)), FIRST, SECOND)
+    np.testing.assert_allclose(state.network.q(jnp.int32(1)), [FIRST[1], SECOND[1]])
+    learnt, update = double.learn(state, data, jax.random.key(seed))
+    trained = int(np.argmax(learnt.network.steps))
+    np.testing.assert_allclose(update.errors, [-5.5, -1.0][trained], rtol=1e-5)
+    assert learnt.network.steps.tolist() == [int(trained == 0), int(trained == 1)]
+    single = DQN(**options)
+    state = with_tables(single.init(SPEC, jax.random.key(0)), FIRST)
+    _, update = single.learn(state, data, jax.random.key(seed))
+    np.testing.assert_allclose(update.errors, -2.0, rtol=1e-5)
+
+
+def test_double_q_learning_trains_either_table():
     agent = DQN(double=True, learning_rate=0.02)
     state = agent.init(SPEC, jax.random.key(0))
-    state, _ = learn(agent, state, batch(2, 0, 1.0, 3, True), 400)
+    state = learn(agent, state, filled(2, 0, 1.0, 3, True), 400)
     np.testing.assert_allclose(agent.q(state, jnp.zeros(()), jnp.int32(2))[0], 1.0, atol=0.05)
     assert np.all(np.asarray(state.network.steps) > 100)
 
 
-def test_bdqn_s_covariance_is_that_of_linear_regression_on_the_hidden_layer():
-    agent = BDQN(theta=2.0, beta=0.5, hidden=3)
-    state = agent.init(SPEC, jax.random.key(0))
-    seen = batch(0, 1, 0.0, 1, False, b=4)
-    state = agent.observe(state, seen, jnp.arange(4) < 3)
-    phi = np.asarray(agent._features(state, jnp.arange(4)), float)
-    precision = np.eye(3) / 2.0 + 3 * np.outer(phi[0], phi[0]) / 0.5
-    belief = agent.q_posterior(state, jnp.array([0, 2]))
-    covariance = np.asarray(belief.covariance)
-    inside = phi[[0, 2]] @ np.linalg.inv(precision) @ phi[[0, 2]].T
-    np.testing.assert_allclose(covariance[1::2, 1::2], inside, rtol=1e-4)
-    np.testing.assert_allclose(covariance[::2, ::2], 2.0 * phi[[0, 2]] @ phi[[0, 2]].T, rtol=1e-4)
-    np.testing.assert_array_equal(covariance[::2, 1::2], 0.0)
-    np.testing.assert_array_equal(belief.mean, 0.0)  # nothing leaks into a greedy test
-
-
-def test_ube_s_uncertainty_solves_its_bellman_equation():
-    agent = UBE(theta=2.0, beta=0.5, hidden=3, discount=0.5, learning_rate=0.05)
-    state = agent.init(SPEC, jax.random.key(0))
-    np.testing.assert_allclose(agent.uncertainty(state, jnp.arange(4)), 1.0, rtol=1e-6)
-    state, _ = learn(agent, state, batch(0, 1, 0.0, 2, False), 600)
-    phi = np.asarray(agent._features(state, jnp.arange(4)), float)[0]
-    local = 2.0 * phi @ phi
-    u = float(agent.uncertainty(state, jnp.int32(0))[1])
-    np.testing.assert_allclose(u, local + 0.25 * 1.0, rtol=0.02)
-
-
-def test_ube_s_uncertainty_over_several_steps_has_that_of_each():
-    agent = UBE(theta=2.0, beta=0.5, hidden=3, discount=0.5)
-    state = agent.init(SPEC, jax.random.key(0))
-    data = batch(0, 1, 0.0, 2, False, b=2)
-    trail = Trail(
-        jnp.array([[1], [1]]), jnp.zeros((2, 1), jnp.int32), jnp.array([[0.5], [0.0]]), jnp.zeros(2)
-    )
-    data = dataclasses.replace(data, trail=trail, discount=jnp.full(2, 0.25))
-    features = agent._features(state, data.obs)
-    next_u = agent.uncertainty(state, data.next_obs)
-    found = agent._bellman(state, data, features, next_u, jnp.zeros(2, jnp.int32))
-    phi = np.asarray(agent._features(state, jnp.arange(4)), float)
-    local = 2.0 * np.sum(phi**2, axis=1)
-    ahead = 0.25**2 * 1.0
-    expected = [local[0] + 0.25 * local[1] + ahead, local[0] + ahead]
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-
-
-@pytest.mark.slow
-def test_ube_samples_are_independent_everywhere_and_never_nan():
-    agent = UBE()
-    state = agent.init(SPEC, jax.random.key(0))
-    state, _ = learn(agent, state, batch(0, 1, 0.0, 3, True), 2000)
-    keys = jax.random.split(jax.random.key(1), 4000)
-    draws = jax.vmap(lambda key: agent.q(state, agent.sample(state, key), jnp.arange(4)))(keys)
-    flat = np.asarray(draws).reshape(4000, -1)
-    assert np.all(np.isfinite(flat))
-    live = flat[:, flat.std(0) > 1e-6]
-    assert np.all(np.abs(np.corrcoef(live.T) - np.eye(live.shape[1])) < 0.08)
-    assert np.all(np.asarray(agent.uncertainty(state, jnp.arange(4))) >= 0)
-
-
-def test_the_median_of_uniform_exploration():
-    np.testing.assert_allclose(median_episodes(1), 1.0)
-    p = 2.0**-10
-    np.testing.assert_allclose((1 - p) ** median_episodes(10), 0.5)
-    np.testing.assert_allclose(median_episodes(60), np.log(2) * 2.0**60)
+@pytest.mark.parametrize("double", [False, True])
+def test_double_dqn_chooses_with_one_network_and_values_with_the_other(double):
+    agent = DQN(hidden=16, loss="squared", double=double, train_every=1)
+    state, data = begun(agent), batch(VECTOR)
+    other = jax.tree.map(lambda x: -x, state.network.trained.net)
+    state = eqx.tree_at(lambda s: s.network.trained.target, state, other)
+    network = state.network
+    valued, online = (np.asarray(f(data.next_obs))[:, 0] for f in (network.target_q, network.q))
+    assert np.any(valued.argmax(1) != online.argmax(1))
+    value = valued[np.arange(8), (online if double else valued).argmax(1)]
+    target = np.asarray(data.reward) + 0.9 * (1 - np.asarray(data.terminated)) * value
+    q = np.asarray(network.q(data.obs))[np.arange(8), 0, np.asarray(data.action)]
+    _, update = jax.jit(agent.learn)(state, data, jax.random.key(0))
+    np.testing.assert_allclose(update.errors, q - target, rtol=1e-3, atol=1e-5)
+    assert float(update.metrics["q_loss"]) == pytest.approx(np.mean((q - target) ** 2), rel=1e-3)

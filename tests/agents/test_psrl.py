@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from surveyor.agents import PSRL
+from surveyor.agents.psrl import PSRL
 from surveyor.types import EnvSpec, Transition
 
 SPEC = EnvSpec(num_states=3, num_actions=2, horizon=3)

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from surveyor.inference.mdp import FREE, Model
+from surveyor.inference.mdp import FREE, EmpiricalMDP
 from surveyor.types import EnvSpec, Transition
 
 SPEC = EnvSpec(num_states=3, num_actions=2, horizon=4)
@@ -24,7 +24,7 @@ def test_it_counts_successors_visits_and_rewards():
     seen = transitions(
         [(0, 1, 1.0, 2, False), (0, 1, 3.0, 1, False), (0, 1, 0.0, 2, False), (2, 0, 5.0, 0, True)]
     )
-    model = Model.empty(SPEC, slots=2).add(seen, jnp.ones(4, bool))
+    model = EmpiricalMDP.empty(SPEC, slots=2).add(seen, jnp.ones(4, bool))
     np.testing.assert_array_equal(model.successor[0, 1], [2, 1])
     np.testing.assert_array_equal(model.count[0, 1], [2, 1])
     np.testing.assert_array_equal(model.visits, [[0, 3], [0, 0], [1, 0]])
@@ -35,7 +35,7 @@ def test_it_counts_successors_visits_and_rewards():
 
 def test_a_masked_transition_is_not_counted_and_a_full_row_counts_as_unknown():
     seen = transitions([(0, 0, 0.0, 1, False), (0, 0, 0.0, 2, False), (1, 1, 9.0, 2, False)])
-    model = Model.empty(SPEC, slots=1).add(seen, jnp.array([True, True, False]))
+    model = EmpiricalMDP.empty(SPEC, slots=1).add(seen, jnp.array([True, True, False]))
     np.testing.assert_array_equal(model.count[0, 0], [1])
     assert model.visits[0, 0] == 2
     np.testing.assert_allclose(model.frequencies[0, 0], [0.5])
@@ -48,7 +48,7 @@ def random_model(rng, n=6, actions=3):
         s, a = rng.integers(n), rng.integers(actions)
         rows.append((s, a, rng.normal(), rng.integers(n), rng.random() < 0.2))
     spec = EnvSpec(num_states=n, num_actions=actions, horizon=5)
-    return Model.empty(spec, slots=n + 1).add(transitions(rows), jnp.ones(200, bool))
+    return EmpiricalMDP.empty(spec, slots=n + 1).add(transitions(rows), jnp.ones(200, bool))
 
 
 def dense(model):

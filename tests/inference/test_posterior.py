@@ -7,7 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from surveyor.inference.posterior import DECAYED_FLOOR, PANEL, ActionPosteriors, Posterior
+from surveyor.inference.action_posteriors import ActionPosteriors
+from surveyor.inference.posterior import DECAYED_FLOOR, PANEL, Posterior
 
 
 class Reference:

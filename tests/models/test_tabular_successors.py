@@ -1,70 +1,110 @@
-"""The tabular network."""
+"""Successor features of numbered states, by hand and against Adam in float64."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from surveyor.models.networks import Shared, TabularNetwork
+from surveyor.models.successors import SuccessorModel
+from surveyor.models.tables import Table
+from surveyor.models.tabular_successors import Shared, TabularSuccessors
 from surveyor.types import EnvSpec
 
+SPEC = EnvSpec(5, 2, 10)
 
-def network(**changes):
-    options = {
-        "features": 4, "actions": 2, "novelty": 0, "layers": "two", "normalise": False,
-        "psi_init": 1.0,
-    }  # fmt: skip
-    return TabularNetwork(**{**options, **changes})
+
+def model(spec=SPEC, features=4, **changes):
+    options = {"layers": "two", "normalise": False, "psi_init": (1.0,) * features}
+    options = {**options, "learning_rate": 1e-2, **changes}
+    return TabularSuccessors.create(spec, jax.random.key(0), **options)
+
+
+def with_parameters(model, hidden, shared):
+    """Put U_s of every state and the shared parameters into a model."""
+    psi = model.psi(jnp.arange(len(hidden))).reshape(len(hidden), -1)
+    rows = Table.create(jnp.concatenate([psi, jnp.asarray(hidden)], axis=1))
+    return eqx.tree_at(lambda model: (model.rows, model.shared), model, (rows, shared))
 
 
 def test_two_layers_by_hand():
-    net = network(features=2)
     V = jnp.array([[[1.0, 0.0], [0.0, 1.0]], [[1.0, -1.0], [2.0, 0.0]]])
     shared = Shared(jnp.zeros(2), jnp.array([0.0, 1.0]), V, jnp.array([[0.0, 0.0], [0.5, 0.5]]))
-    hidden, action = jnp.array([[2.0, -3.0], [2.0, 1.0]]), jnp.array([0, 1])
+    filled = with_parameters(model(features=2), [[2.0, -3.0], [2.0, 1.0]], shared)
     # ReLU((2, -2)) = (2, 0), times the identity; (2, 2) through the second: (2+4+.5, -2+.5).
-    np.testing.assert_allclose(net.phi(hidden, action, shared), [[2.0, 0.0], [6.5, 0.0]])
+    phi = filled.phi(jnp.array([0, 1]), jnp.array([0, 1]))
+    np.testing.assert_allclose(phi, [[2.0, 0.0], [6.5, 0.0]])
 
 
 def test_one_layer_by_hand():
-    net = network(features=2, layers="one")
     V = jnp.array([[[1.0, 1.0]], [[-5.0, 2.0]]])
     shared = Shared(jnp.zeros(2), jnp.zeros(2), V, jnp.zeros((2, 2)))
-    phi = net.phi(jnp.array([[3.0, -4.0], [3.0, -1.0]]), jnp.array([0, 1]), shared)
+    filled = with_parameters(model(features=2, layers="one"), [[3.0, -4.0], [3.0, -1.0]], shared)
+    phi = filled.phi(jnp.array([0, 1]), jnp.array([0, 1]))
     np.testing.assert_allclose(phi, [[4.0, 0.0], [0.0, 1.0]])
 
 
 @pytest.mark.parametrize("layers", ["one", "two"])
 def test_normalised_features_are_non_negative_unit_vectors(layers):
-    net = network(layers=layers, normalise=True)
-    hidden, _, shared = net.init(EnvSpec(50, 2, 10), jax.random.key(0))
-    action = jnp.arange(50) % 2
-    phi = net.phi(hidden, action, shared)
+    net = model(EnvSpec(50, 2, 10), layers=layers, normalise=True)
+    phi = net.phi(jnp.arange(50), jnp.arange(50) % 2)
     assert np.all(np.asarray(phi) >= 0)
     np.testing.assert_allclose(np.linalg.norm(phi, axis=1), 1.0, rtol=1e-5)
 
 
-def test_psi_starts_at_its_initial_value_everywhere_without_novelty():
-    net = network(psi_init=0.7)
-    _, psi, shared = net.init(EnvSpec(3, 2, 10), jax.random.key(0))
-    np.testing.assert_allclose(net.psi(psi), np.full((3, 2, 4), 0.7))
-    np.testing.assert_array_equal(shared.w, np.zeros(4))
+def test_psi_starts_at_its_initial_value_everywhere_and_w_at_zero():
+    net = model(psi_init=(0.7,) * 4)
+    np.testing.assert_allclose(net.psi(jnp.arange(3)), np.full((3, 2, 4), 0.7))
+    np.testing.assert_array_equal(net.w, np.zeros(4))
+    np.testing.assert_array_equal(net.target_w, net.w)
+    np.testing.assert_array_equal(net.target_psi(jnp.arange(3)), net.psi(jnp.arange(3)))
 
 
-def test_novelty_features_are_those_that_phi_never_has():
-    net = network(novelty=3)
-    hidden, psi, shared = net.init(EnvSpec(5, 2, 10), jax.random.key(0))
-    np.testing.assert_allclose(net.psi(psi)[2, 1], [1, 1, 1, 0])
-    phi = net.phi(hidden, jnp.zeros(5, jnp.int32), shared)
+@pytest.mark.parametrize("layers", ["one", "two"])
+def test_features_of_psi_alone_are_those_that_phi_never_has(layers):
+    net = model(psi_init=(1.0, 1.0, 1.0, 0.0), psi_only=3, layers=layers)
+    np.testing.assert_allclose(net.psi(jnp.int32(2))[1], [1, 1, 1, 0])
+    phi = net.phi(jnp.arange(5), jnp.zeros(5, jnp.int32))
     assert phi.shape == (5, 1)
     assert np.all(np.asarray(phi) > 0)
+    assert net.w.shape == (1,)
 
 
-def test_the_fast_gradient_is_the_gradient():
-    from surveyor.models.networks import linear
+def test_any_shape_of_observations_is_looked_up_one_by_one():
+    net, obs = model(), jnp.array([[0, 1, 2], [3, 4, 0]])
+    action = jnp.array([[0, 1, 1], [0, 0, 1]])
+    assert net.psi(obs).shape == (2, 3, 2, 4)
+    phi = net.phi(obs, action)
+    assert phi.shape == (2, 3, 4)
+    np.testing.assert_allclose(phi[1, 2], net.phi(obs[1, 2:], action[1, 2:])[0], rtol=1e-5)
 
-    x, W = jax.random.normal(jax.random.key(0), (7, 3)), jnp.arange(6.0).reshape(3, 2)
-    fast = jax.grad(lambda x, W: jnp.sum(jnp.sin(linear(x, W))), (0, 1))(x, W)
-    plain = jax.grad(lambda x, W: jnp.sum(jnp.sin(x @ W)), (0, 1))(x, W)
-    for a, b in zip(fast, plain, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-5)
+
+def test_a_step_moves_what_the_loss_reads_by_adam_and_nothing_else():
+    """Adam's first step is the learning rate against the sign of each gradient."""
+    net = model(psi_init=(0.5,) * 4)
+    target = jnp.array([1.0, 0.0, 0.5, 2.0])
+
+    def loss(outputs):
+        return jnp.sum((outputs.psi - target) ** 2) + jnp.sum(outputs.w), outputs.psi
+
+    new, psi = net.fit(jnp.array([1, 1]), jnp.array([0, 0]), loss)
+    np.testing.assert_array_equal(psi, np.full((2, 4), 0.5))  # what was found before the step
+    after = np.array(new.psi(jnp.arange(5)))
+    np.testing.assert_allclose(after[1, 0], [0.51, 0.49, 0.5, 0.51], rtol=1e-5)
+    after[1, 0] = 0.5
+    np.testing.assert_array_equal(after, 0.5)
+    np.testing.assert_allclose(new.w, -0.01, rtol=1e-5)
+    both = [m.phi(jnp.arange(5), jnp.ones(5, jnp.int32)) for m in (net, new)]
+    np.testing.assert_array_equal(*both)
+    assert isinstance(new, SuccessorModel)
+
+
+@pytest.mark.parametrize(("eps", "psi_only_eps"), [(1.0, 1e-8), (1e-8, 1.0)])
+def test_features_of_psi_alone_have_an_epsilon_of_their_own(eps, psi_only_eps):
+    """A gradient g moves by 0.01 g / (g + ε), here half as far where ε = g = 1."""
+    epsilons = {"eps": eps, "psi_only_eps": psi_only_eps}
+    net = model(psi_init=(0.0,) * 4, psi_only=2, **epsilons)
+    new, _ = net.fit(jnp.array([3]), jnp.array([1]), lambda outputs: (jnp.sum(outputs.psi), None))
+    moved = -np.asarray(new.psi(jnp.int32(3))[1])
+    expected = [0.005 if e == 1 else 0.01 for e in (psi_only_eps, psi_only_eps, eps, eps)]
+    np.testing.assert_allclose(moved, expected, rtol=1e-4)

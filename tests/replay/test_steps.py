@@ -1,20 +1,24 @@
-"""The replay of agents that learn by steps, as JAX's arrays and as NumPy's."""
+"""The replay of runs by steps, as JAX's arrays and as NumPy's."""
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from surveyor.replay.steps import Ring
-from surveyor.types import EnvSpec
+from surveyor.replay.steps import StepReplay
+from surveyor.replay.strategies import Prioritised, Uniform
+from surveyor.types import EnvSpec, Transition
 
 VECTOR = EnvSpec(0, 3, 0, (2,), "float32")
 FRAMES = EnvSpec(0, 3, 0, (4, 2, 2), "uint8", stack=4)
 
 
-def played(spec, host, steps, ends=(), cuts=(), skips=(), envs=2, capacity=20, priority=False):
-    """A ring after so many steps; step t of environment e saw 10 t + e and earned t."""
-    xp = np if host else jnp
-    ring = Ring.create(spec, capacity * envs, envs, priority=priority, host=host)
+def played(
+    spec, host, steps, ends=(), cuts=(), skips=(), envs=2, capacity=20, n_step=1,
+    strategy=Uniform(),  # noqa: B008
+):  # fmt: skip
+    """Return a replay after `steps` steps; step t of environment e saw 10 t + e and earned t."""
+    xp, returns = np if host else jnp, {"n_step": n_step, "discount": 0.5}
+    replay = StepReplay.create(spec, capacity * envs, envs, strategy, **returns, host=host)
     for t in range(steps):
         value = 10 * t + np.arange(envs)
         over = np.full(envs, t in ends)
@@ -26,9 +30,9 @@ def played(spec, host, steps, ends=(), cuts=(), skips=(), envs=2, capacity=20, p
             obs = np.stack([value, -value], axis=1).astype(np.float32)
         after = obs + 1
         reward = np.full(envs, float(t), np.float32)
-        step = (obs, np.full(envs, t % 3), reward, after, over, over | cut | skipped, skipped)
-        ring = ring.add(*(xp.asarray(x) for x in step))
-    return ring
+        step = Transition(*map(xp.asarray, (obs, np.full(envs, t % 3), reward, after, over)))
+        replay = replay.add(step, xp.asarray(over | cut | skipped), xp.asarray(skipped))
+    return replay
 
 
 @pytest.fixture(params=[False, True], ids=["jax", "numpy"])
@@ -36,16 +40,14 @@ def host(request):
     return request.param
 
 
-def draw(ring, n_step=1, discount=0.5, n=4000):
+def draw(replay, n=4000):
     u = np.random.default_rng(0).random(n, np.float32)
-    return ring.sample(
-        u if isinstance(ring.action, np.ndarray) else jnp.asarray(u), n_step, discount
-    )
+    return replay.sample(replay.xp.asarray(u))
 
 
 def test_every_transition_is_drawn_equally_often_and_belongs_together(host):
-    ring = played(VECTOR, host, 12)
-    batch = draw(ring, n=24_000)
+    replay = played(VECTOR, host, 12)
+    batch = draw(replay, n=24_000)
     counts = np.bincount(np.asarray(batch.number), minlength=24)
     assert np.all(np.abs(counts - 1000) < 150)
     time = np.asarray(batch.number) // 2
@@ -58,14 +60,14 @@ def test_every_transition_is_drawn_equally_often_and_belongs_together(host):
 
 
 def test_the_oldest_are_overwritten(host):
-    ring = played(VECTOR, host, 50)
-    time = np.asarray(draw(ring).number) // 2
+    replay = played(VECTOR, host, 50)
+    time = np.asarray(draw(replay).number) // 2
     assert set(time) == set(range(31, 50))
 
 
 def test_termination_stops_a_return_and_truncation_looks_at_what_followed(host):
-    ring = played(VECTOR, host, 15, ends=(5,), cuts=(9,))
-    batch = draw(ring, n_step=3)
+    replay = played(VECTOR, host, 15, ends=(5,), cuts=(9,), n_step=3)
+    batch = draw(replay)
     time = np.asarray(batch.number) // 2
     for t, length, terminated in ((0, 3, False), (4, 2, True), (5, 1, True), (8, 2, False)):
         rows = time == t
@@ -83,8 +85,8 @@ def test_termination_stops_a_return_and_truncation_looks_at_what_followed(host):
 
 
 def test_the_trail_has_the_steps_between(host):
-    ring = played(VECTOR, host, 15, ends=(5,))
-    batch = draw(ring, n_step=3)
+    replay = played(VECTOR, host, 15, ends=(5,), n_step=3)
+    batch = draw(replay)
     time = np.asarray(batch.number) // 2
     rows = time == 4
     np.testing.assert_allclose(np.asarray(batch.trail.discount)[rows], [[0.5, 0.0]] * rows.sum())
@@ -98,9 +100,8 @@ def test_the_trail_has_the_steps_between(host):
 
 
 def test_a_step_that_only_began_an_episode_is_never_drawn(host):
-    ring = played(VECTOR, host, 15, ends=(5,), skips=(6,))
     for n_step in (1, 3):
-        batch = draw(ring, n_step)
+        batch = draw(played(VECTOR, host, 15, ends=(5,), skips=(6,), n_step=n_step))
         time = np.asarray(batch.number) // 2
         assert 6 not in set(time)
         assert 5 in set(time)
@@ -108,8 +109,8 @@ def test_a_step_that_only_began_an_episode_is_never_drawn(host):
 
 
 def test_stacks_are_put_together_from_single_frames(host):
-    ring = played(FRAMES, host, 12, ends=(5,))
-    batch = draw(ring)
+    replay = played(FRAMES, host, 12, ends=(5,))
+    batch = draw(replay)
     time, env = np.asarray(batch.number) // 2, np.asarray(batch.number) % 2
     obs, after = np.asarray(batch.obs)[..., 0, 0], np.asarray(batch.next_obs)[..., 0, 0]
     for i in range(0, 200):
@@ -126,9 +127,8 @@ def test_stacks_are_put_together_from_single_frames(host):
 
 def test_an_episode_of_frames_that_was_cut_off_ends_one_step_earlier(host):
     """What followed the cut is not among the frames, and is never made up from the next episode."""
-    ring = played(FRAMES, host, 12, cuts=(5,))
     for n_step in (1, 3):
-        batch = draw(ring, n_step)
+        batch = draw(played(FRAMES, host, 12, cuts=(5,), n_step=n_step))
         time = np.asarray(batch.number) // 2
         assert 5 not in set(time)
         rows = time == 4
@@ -139,13 +139,13 @@ def test_an_episode_of_frames_that_was_cut_off_ends_one_step_earlier(host):
 
 
 def test_prioritised_draws_follow_the_errors_and_weights_take_the_bias_back(host):
-    ring = played(VECTOR, host, 10, priority=True)
-    first = draw(ring)
+    replay = played(VECTOR, host, 10, strategy=Prioritised(1.0))
+    first = draw(replay)
     np.testing.assert_allclose(first.weight, 1.0)  # all alike before anything is known
     number = np.arange(20)
     errors = np.where(number == 7, 10.0, 1.0).astype(np.float32)
-    ring = ring.reprioritise(number if host else jnp.asarray(number), errors, 1.0)
-    batch = draw(ring, n=20_000)
+    replay = replay.update_priorities(replay.xp.asarray(number), replay.xp.asarray(errors))
+    batch = draw(replay, n=20_000)
     share = np.mean(np.asarray(batch.number) == 7)
     assert share == pytest.approx(10 / 29, abs=0.02)
     rare = np.asarray(batch.weight)[np.asarray(batch.number) != 7]
@@ -155,37 +155,51 @@ def test_prioritised_draws_follow_the_errors_and_weights_take_the_bias_back(host
 
 def test_a_million_atari_transitions_fit_into_the_promised_memory():
     spec = EnvSpec(0, 6, 0, (4, 84, 84), "uint8", stack=4)
-    ring = Ring.create(spec, 1_000_000, 1, priority=True, host=True)  # untouched pages cost nothing
-    arrays = [ring.obs, ring.action, ring.reward, ring.flags, ring.priority]
-    assert ring.next_obs is None
+    # Pages that nothing has touched cost nothing.
+    replay = StepReplay.create(spec, 1_000_000, 1, Prioritised(), host=True)
+    arrays = [replay.obs, replay.action, replay.reward, replay.flags, replay.priority]
+    assert replay.next_obs is None
     assert sum(array.nbytes for array in arrays) <= 7.5e9
 
 
 def test_by_priority_no_step_is_drawn_that_is_none(host):
-    ring = played(VECTOR, host, 12, ends=(4,), skips=(5,), priority=True)
+    replay = played(VECTOR, host, 12, ends=(4,), skips=(5,), strategy=Prioritised(1.0))
     for _ in range(3):  # what was drawn counts little from then on; what was skipped never counts
-        batch = draw(ring)
-        ring = ring.reprioritise(batch.number, batch.reward * 0 + 0.05, 1.0)
-    batch = draw(ring, n=22_000)
+        batch = draw(replay)
+        replay = replay.update_priorities(batch.number, batch.reward * 0 + 0.05)
+    batch = draw(replay, n=22_000)
     counts = np.bincount(np.asarray(batch.number), minlength=24)
     assert np.all(counts[10:12] == 0)
     assert np.all(np.abs(counts[np.r_[0:10, 12:24]] - 1000) < 150)
-    cut = played(FRAMES, host, 12, cuts=(6,), priority=True)
+    cut = played(FRAMES, host, 12, cuts=(6,), strategy=Prioritised(1.0))
     times = np.asarray(draw(cut).number) // 2
     assert 6 not in times
     assert np.mean(times == 5) < 0.2
 
 
 def test_a_million_priorities_are_added_up_exactly_enough():
-    ring = Ring.create(VECTOR, 1_000_000, 1, priority=True, host=True)
-    ring.written[...] = 1_000_000
-    ring.priority[:500_000], ring.priority[500_000:] = 1.0, 0.02
-    late = np.asarray(draw(ring, n=100_000).number) >= 500_000
+    replay = StepReplay.create(VECTOR, 1_000_000, 1, Prioritised(), host=True)
+    replay.written[...] = 1_000_000
+    replay.priority[:500_000], replay.priority[500_000:] = 1.0, 0.02
+    late = np.asarray(draw(replay, n=100_000).number) >= 500_000
     assert np.mean(late) == pytest.approx(0.02 / 1.02, rel=0.1)
 
 
-def test_a_ring_that_is_just_full_has_no_frames_of_the_newest_before_the_oldest(host):
-    ring = played(FRAMES, host, 20)
-    batch = draw(ring)
+def test_a_replay_that_is_just_full_has_no_frames_of_the_newest_before_the_oldest(host):
+    replay = played(FRAMES, host, 20)
+    batch = draw(replay)
     frames = np.asarray(batch.obs)[:, :, 0, 0].astype(int)
     assert np.all(np.diff(frames, axis=1) >= 0)
+
+
+def test_uniform_replays_keep_no_priorities_and_ignore_errors(host):
+    replay = played(VECTOR, host, 10)
+    assert replay.priority is None
+    assert replay.update_priorities(np.arange(2), np.ones(2, np.float32)) is replay
+
+
+def test_observations_are_drawn_from_all_that_have_been_seen(host):
+    replay = played(VECTOR, host, 12, n_step=3)
+    u = replay.xp.asarray((np.arange(240, dtype=np.float32) + 0.5) / 240)
+    seen = {int(x) for x in np.asarray(replay.observations(u))[:, 0]}
+    assert seen == {10 * t + e for t in range(10) for e in range(2)}

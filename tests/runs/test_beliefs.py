@@ -13,7 +13,7 @@ from surveyor.runs.folder import RunFolder
 from surveyor.training import beliefs
 
 
-def train(out, agent="su", env="Tree-5", episodes=40, **more):
+def train(out, agent="su-plus", env="Tree-5", episodes=40, **more):
     return sv.train(agent, env, episodes=episodes, stop_when_solved=False, out=out, **more)
 
 
@@ -55,7 +55,11 @@ def test_a_look_is_the_posterior_of_the_run(tmp_path):
 
 
 def test_sampled_policies_are_independent_and_chances_of_many_samples(tmp_path):
-    for agent, samples in (("su", beliefs.MANY), ("psrl", beliefs.SAMPLES), ("uniform", None)):
+    for agent, samples in (
+        ("su-plus", beliefs.PATH_SAMPLES),
+        ("psrl", beliefs.SAMPLES),
+        ("uniform", None),
+    ):
         run = train(tmp_path, agent, "Tree-8", episodes=10, beliefs=True)
         look = RunFolder(run.folder.path).read_snapshot(0)
         assert len(np.unique(look["paths"], axis=0)) > 1, agent  # all is a tie
@@ -63,7 +67,7 @@ def test_sampled_policies_are_independent_and_chances_of_many_samples(tmp_path):
 
 
 def test_every_look_of_every_agent_is_of_numbers_and_agrees_with_the_library(tmp_path):
-    for agent in ("su", "ube", "bdqn", "bootdqn", "dqn"):
+    for agent in ("su-plus", "ube", "bdqn", "bootdqn", "dqn"):
         run = train(tmp_path, agent, "Chain-5", episodes=20, beliefs=True)
         for at in run.folder.snapshot_times():
             for name, found in run.folder.read_snapshot(at).items():
@@ -145,12 +149,14 @@ def test_a_picture_of_a_large_problem_has_some_of_its_states(name, count):
 
 
 def test_observations_are_asked_about_once_random_steps_are_over(tmp_path):
-    agent = dataclasses.replace(sv.DQN.classic(), hidden=4, warmup=100, envs=1, train_every=1)
+    agent = dataclasses.replace(
+        sv.DQN.preset("classic"), hidden=4, warmup=100, envs=1, train_every=1
+    )
     run = sv.train(agent, "CartPole-v1", steps=400, out=tmp_path, beliefs=True)
     folder = RunFolder(run.folder.path)
     assert folder.snapshot_times()[0] >= 100
     assert folder.snapshot_times()[-1] == 400
-    obs = folder.read_snapshot(beliefs.OBSERVED)["obs"]
+    obs = folder.read_snapshot(recorder.OBSERVED)["obs"]
     assert obs.shape == (beliefs.OBSERVATIONS, 4)
     last = folder.read_snapshot(400)
     q = run.agent.q(run.state, run.agent.greedy(run.state), jnp.asarray(obs))

@@ -15,7 +15,9 @@ from surveyor.runs import film
 
 @pytest.fixture(scope="module")
 def game():
-    agent = dataclasses.replace(sv.SU.minatar(), hidden=16, warmup=64, replay_capacity=200)
+    agent = dataclasses.replace(
+        sv.SUPlus.preset("minatar"), hidden=16, warmup=64, replay_capacity=200
+    )
     return sv.train(agent, "MinAtar/Breakout", steps=160)
 
 
@@ -49,7 +51,7 @@ def test_a_film_ends_where_it_would_be_too_long(game, tmp_path, monkeypatch):
 
 
 def test_no_film_is_left_where_there_is_nothing_to_film(tmp_path):
-    run = sv.train("su", "Tree-4", episodes=10)
+    run = sv.train("su-plus", "Tree-4", episodes=10)
     before = tmp_path / "tree.mp4"
     before.write_bytes(b"an older film")
     with pytest.raises(SurveyorError, match="Tree-4 has no pictures to film"):

@@ -18,8 +18,9 @@ from surveyor.runs import api, checkpoint
 from surveyor.runs.folder import RunFolder
 
 FAST = dataclasses.replace(
-    sv.SU.tree(), features=8, novelty=4, batch_size=16, recent=4, gradient_steps=2
-)
+    sv.SUPlus.preset("tree"), features=8, novelty=4, batch_size=16, gradient_steps=2,
+    replay="recent-and-best(4, 0)",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def same_state(a, b):
 
 def test_the_folder_contains_config_result_and_metrics(finished):
     path = finished.folder.path
-    assert path.name.startswith("Tree-5-su-s2-")
+    assert path.name.startswith("Tree-5-su-plus-s2-")
     config = json.loads((path / "config.json").read_text())
     assert config["hyperparameters"]["novelty_step"] == 0.03
     assert config["versions"]["jax"] == jax.__version__
@@ -81,7 +82,7 @@ def test_save_load_predict_evaluate_and_posterior(finished, copy):
 
 
 def test_a_solved_run_predicts_the_optimal_path():
-    run = sv.train("su", "Tree-12", seed=3)
+    run = sv.train("su-plus", "Tree-12", seed=3)
     actions, _ = run.predict(np.arange(12) * 2)
     np.testing.assert_array_equal(actions, run.env[1].mapping)
     assert sv.evaluate(run).optimal == 1.0
@@ -115,7 +116,7 @@ def test_train_continues_started_runs_and_repeats_finished_ones(finished, tmp_pa
 
 
 def test_loading_a_run_in_training_does_not_change_it(finished, tmp_path, monkeypatch):
-    monkeypatch.setattr("surveyor.training.runner.CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr("surveyor.training.episode_runner.CHUNK_SECONDS", 1e-9)
     run = api.begin(finished.config, tmp_path)
     chunks = run.advance()
     next(chunks)

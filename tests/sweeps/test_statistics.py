@@ -8,7 +8,7 @@ import pytest
 
 from surveyor.sweeps import statistics
 
-SETS = json.loads((Path(__file__).parent / "fixtures" / "rliable.json").read_text())["sets"]
+SETS = json.loads((Path(__file__).parents[1] / "fixtures" / "rliable.json").read_text())["sets"]
 
 
 @pytest.mark.parametrize("name", SETS)

@@ -12,10 +12,17 @@ from surveyor.cli import main as cli
 from surveyor.envs.ale import AtariEnvs
 from surveyor.envs.atari import human_normalised, rom, scores
 from surveyor.errors import SurveyorError
+from surveyor.runs import api
 from surveyor.runs.run import Run
 
 QUICK = dataclasses.replace(
-    sv.SU.atari(), torso="mlp", hidden=8, features=4, warmup=40, replay_capacity=500, batch_size=4
+    sv.SUPlus.preset("atari"),
+    torso="mlp",
+    hidden=8,
+    features=4,
+    warmup=40,
+    replay_capacity=500,
+    batch_size=4,
 )
 
 
@@ -69,7 +76,7 @@ def test_the_environment_comes_back_to_the_moment_of_its_snapshot():
 
 def test_stopped_and_resumed_ends_in_the_same_bits(tmp_path, capsys):
     whole = sv.train(QUICK, "ALE/Pong", steps=240, out=tmp_path / "whole")
-    stopped = sv.training.api.begin(whole.config, tmp_path / "stopped")
+    stopped = api.begin(whole.config, tmp_path / "stopped")
     for _ in stopped.advance():
         if stopped.result["steps"] >= 100:
             break
@@ -79,7 +86,7 @@ def test_stopped_and_resumed_ends_in_the_same_bits(tmp_path, capsys):
     # Only the part of the replay that is filled is written.
     assert (path / "checkpoint" / "state.npz").stat().st_size < 7056 * 240 + 6_000_000
     resumed = sv.resume(path)
-    leaves = [jax.tree.leaves((run.loop.learning, run.loop.ring)) for run in (whole, resumed)]
+    leaves = [jax.tree.leaves((run.loop.learning, run.loop.replay)) for run in (whole, resumed)]
     assert all(np.array_equal(a, b) for a, b in zip(*leaves, strict=True))
     assert Run.open(path).config.protocol is None
     # The test protocol, from the command line.

@@ -1,4 +1,4 @@
-"""The compiled training loop."""
+"""The training loop of runs by episodes, and its runner."""
 
 import dataclasses
 
@@ -9,11 +9,12 @@ import pytest
 
 import surveyor as sv
 from surveyor.runs.run import Run
-from surveyor.training import episodes as compiled
+from surveyor.training import episodes
 
 FAST = dataclasses.replace(
-    sv.SU.tree(), features=8, novelty=4, batch_size=16, recent=4, gradient_steps=2
-)
+    sv.SUPlus.preset("tree"), features=8, novelty=4, batch_size=16, gradient_steps=2,
+    replay="recent-and-best(4, 0)",
+)  # fmt: skip
 
 
 def leaves(run):
@@ -36,7 +37,7 @@ def test_same_seed_same_bits_and_another_seed_other_bits():
 
 def test_chunks_change_nothing(monkeypatch):
     whole = sv.train(FAST, "Tree-6", episodes=47, stop_when_solved=False)
-    monkeypatch.setattr(compiled, "CHUNK", 1)
+    monkeypatch.setattr(episodes, "CHUNK", 1)
     one_by_one = sv.train(FAST, "Tree-6", episodes=47, stop_when_solved=False)
     assert identical(whole, one_by_one)
     assert whole.metrics == one_by_one.metrics
@@ -56,7 +57,7 @@ def test_records_cover_every_episode_and_the_budget_is_kept():
 
 
 def test_solved_at_and_first_success_are_what_the_records_say():
-    run = sv.train("su", "Tree-8", seed=1)
+    run = sv.train("su-plus", "Tree-8", seed=1)
     tests = [record["test_return"] == 1.0 for record in run.metrics]
     assert tests[-10:] == [True] * 10
     assert run.solved_at == run.metrics[-10]["episode"]
@@ -67,7 +68,7 @@ def test_solved_at_and_first_success_are_what_the_records_say():
 
 
 def test_training_goes_on_after_the_solution_when_told_to():
-    run = sv.train("su", "Tree-3", episodes=150, stop_when_solved=False)
+    run = sv.train("su-plus", "Tree-3", episodes=150, stop_when_solved=False)
     assert run.result["episodes"] == 150
     assert run.solved_at is not None
 
@@ -83,7 +84,7 @@ def test_the_transitions_of_a_rollout_are_those_of_the_environment():
     env, params = sv.envs.make("Chain-5", 2)
     agent = sv.Uniform()
     state = agent.init(env.spec, jax.random.key(0))
-    record = compiled.rollout(agent, env, params, state, None, jax.random.key(3))
+    record = episodes.rollout(agent, env, params, state, None, jax.random.key(3))
     assert int(record.length) == 5
     t = record.transitions
     np.testing.assert_array_equal(t.obs[1:], t.next_obs[:-1])
@@ -100,12 +101,12 @@ def test_an_inactive_rollout_does_nothing():
     env, params = sv.envs.make("Chain-5")
     agent = sv.Uniform()
     state = agent.init(env.spec, jax.random.key(0))
-    record = compiled.rollout(agent, env, params, state, None, jax.random.key(0), False)
+    record = episodes.rollout(agent, env, params, state, None, jax.random.key(0), False)
     assert int(record.length) == 0
 
 
 def test_one_program_serves_every_seed():
-    from surveyor.training.runner import _episode_program as program
+    from surveyor.training.episode_runner import _program as program
 
     before = program.cache_info().misses
     for seed in range(3):

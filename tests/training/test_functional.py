@@ -11,11 +11,15 @@ import pytest
 import surveyor as sv
 from surveyor.envs import minatar
 from surveyor.errors import SurveyorError
+from surveyor.runs import api
 from surveyor.runs.run import Run
 
 QUICK = dataclasses.replace(
-    sv.SU.minatar(), hidden=16, features=8, warmup=64, replay_capacity=2000, n_step=2, priority=0.5
-)
+    sv.SUPlus.preset("minatar"), hidden=16, features=8, warmup=64, replay_capacity=2000, n_step=2,
+    replay="prioritised(0.5)",
+)  # fmt: skip
+PLAIN = dataclasses.replace(QUICK, warmup=10**6, envs=4, n_step=1, replay="uniform")
+"""Never learns."""
 
 
 def test_all_five_games_have_pictures_of_ones_and_zeros_and_play():
@@ -33,7 +37,7 @@ def test_all_five_games_have_pictures_of_ones_and_zeros_and_play():
 def test_stopped_and_resumed_ends_in_the_same_bits(tmp_path):
     whole = sv.train(QUICK, "MinAtar/Breakout", steps=2000, out=tmp_path / "whole")
     assert whole.finished
-    stopped = sv.training.api.begin(whole.config, tmp_path / "stopped")
+    stopped = api.begin(whole.config, tmp_path / "stopped")
     for i, _ in enumerate(stopped.advance()):
         if i == 60:
             break
@@ -102,10 +106,9 @@ class Walk:
 
 
 def test_a_functional_environment_of_one_s_own_reaches_the_replay_as_it_is():
-    agent = dataclasses.replace(QUICK, warmup=10**6, envs=4, n_step=1, priority=0.0)
-    run = sv.train(agent, Walk(), steps=400)
+    run = sv.train(PLAIN, Walk(), steps=400)
     u = np.random.default_rng(0).random(3000, np.float32)
-    batch = run.loop.ring.sample(jnp.asarray(u), 1, 1.0)
+    batch = run.loop.replay.sample(jnp.asarray(u))
     rows = zip(batch.obs, batch.next_obs, batch.terminated, strict=True)
     seen = {(*map(int, o), *map(int, n), bool(t)) for o, n, t in rows}
     # (time, place) before and after, and whether it was the end: only place 3 is.
@@ -116,8 +119,9 @@ def test_a_functional_environment_of_one_s_own_reaches_the_replay_as_it_is():
 
 
 def test_an_environment_of_the_same_name_is_not_taken_for_another():
-    agent = dataclasses.replace(QUICK, warmup=10**6, envs=4, n_step=1, priority=0.0)
-    means = [np.mean(sv.train(agent, Walk(r), steps=40).loop.ring.reward[:10]) for r in (1.0, 7.0)]
+    means = [
+        np.mean(sv.train(PLAIN, Walk(r), steps=40).loop.replay.reward[:10]) for r in (1.0, 7.0)
+    ]
     assert means == [1.0, 7.0]
 
 
@@ -151,7 +155,6 @@ def test_functional_environments_that_will_not_do(tmp_path):
 
 
 def test_an_environment_may_come_with_its_parameters():
-    agent = dataclasses.replace(QUICK, warmup=10**6, envs=4, n_step=1, priority=0.0)
 
     class Paid(Walk):
         default_params = 1.0
@@ -160,6 +163,6 @@ def test_an_environment_may_come_with_its_parameters():
             obs, new, _, *rest = super().step(key, state, action, params)
             return obs, new, params, *rest
 
-    run = sv.train(agent, (Paid(), 3.0), steps=40)
+    run = sv.train(PLAIN, (Paid(), 3.0), steps=40)
     assert run.config.env == "Paid"
-    assert np.mean(run.loop.ring.reward[:10]) == 3.0
+    assert np.mean(run.loop.replay.reward[:10]) == 3.0

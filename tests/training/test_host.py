@@ -28,7 +28,7 @@ from tests.training.scripted import QUICK, Scripted
 def transitions(run):
     """Everything that the replay can show, as (episode, step, reward, next, terminated)."""
     u = np.random.default_rng(0).random(4000)
-    batch = run.loop.ring.sample(u, 1, 1.0)
+    batch = run.loop.replay.sample(u)
     rows = zip(batch.obs, batch.reward, batch.next_obs, batch.terminated, strict=True)
     return {(*map(int, o), float(r), *map(int, n), bool(t)) for o, r, n, t in rows}
 
@@ -105,7 +105,7 @@ def test_killed_and_resumed_ends_in_the_same_bits(tmp_path):
     assert 0 < begun.result["steps"] < 400
     resumed = sv.resume(path)
     assert resumed.finished
-    leaves = [jax.tree.leaves((run.loop.learning, run.loop.ring)) for run in (whole, resumed)]
+    leaves = [jax.tree.leaves((run.loop.learning, run.loop.replay)) for run in (whole, resumed)]
     assert all(np.array_equal(a, b) for a, b in zip(*leaves, strict=True))
     np.testing.assert_array_equal(whole.loop.obs, resumed.loop.obs)
 
@@ -115,7 +115,7 @@ def test_killed_and_resumed_ends_in_the_same_bits(tmp_path):
     assert timeless(whole) == timeless(resumed)
     look = Run.open(path, replay=False)  # what was learnt is all there, the replay is not
     assert all(map(np.array_equal, *map(jax.tree.leaves, (look.state, whole.state))))
-    assert len(look.loop.ring.action) < 5 < len(whole.loop.ring.action)
+    assert len(look.loop.replay.action) < 5 < len(whole.loop.replay.action)
     with pytest.raises(SurveyorError, match="without its replay"):
         look.save(tmp_path / "copy")
 
@@ -125,7 +125,7 @@ import json, sys, time
 import surveyor as sv
 import surveyor.runs.run as run
 run.CHECKPOINT_SECONDS = 0.0
-agent = sv.SU(**json.loads(sys.argv[2]))
+agent = sv.SUPlus(**json.loads(sys.argv[2]))
 def slowly(run):
     time.sleep(0.02)
 sv.train(agent, "CartPole-v1", steps=400, out=sys.argv[1], report=slowly)
@@ -167,22 +167,22 @@ def test_an_environment_that_fails_or_gives_nan_stops_the_run_and_keeps_the_chec
 )
 def test_environments_that_will_not_do(env, sentence):
     with pytest.raises(SurveyorError, match=sentence):
-        sv.train("su", env, steps=10)
+        sv.train("su-plus", env, steps=10)
 
 
-def test_budgets_and_rhythms_that_will_not_do():
+def test_budgets_and_schedules_that_will_not_do():
     with pytest.raises(SurveyorError, match="learnt by steps: give steps"):
-        sv.train("su", "CartPole-v1", episodes=10)
+        sv.train("su-plus", "CartPole-v1", episodes=10)
     with pytest.raises(SurveyorError, match="learnt by episodes: give episodes"):
-        sv.train("su", "Tree-4", steps=10)
+        sv.train("su-plus", "Tree-4", steps=10)
     with pytest.raises(SurveyorError, match="set train_every to at least 1"):
-        sv.train(sv.SU(), "CartPole-v1", steps=10)
+        sv.train(sv.SUPlus(), "CartPole-v1", steps=10)
     with pytest.raises(SurveyorError, match="do not fit together"):
         sv.train(dataclasses.replace(QUICK, envs=3, train_every=4), "CartPole-v1", steps=10)
     with pytest.raises(SurveyorError, match="learns by whole episodes"):
         sv.train("psrl", "CartPole-v1", steps=10)
     with pytest.raises(SurveyorError, match="no protocol of CartPole-v1 'paper'; there is: none"):
-        sv.train("su", "CartPole-v1", steps=10, protocol="paper")
+        sv.train("su-plus", "CartPole-v1", steps=10, protocol="paper")
 
 
 def test_a_gymnasium_environment_may_be_called_as_ours_are():
@@ -195,21 +195,21 @@ def test_a_gymnasium_environment_may_be_called_as_ours_are():
         del gymnasium.registry["Chain-v7"]
 
 
-def test_su_solves_a_lake_of_numbered_states():
+def test_su_plus_solves_a_lake_of_numbered_states():
     make = lambda: gymnasium.make("FrozenLake-v1", is_slippery=False)  # noqa: E731
-    run = sv.train("su", make, steps=20_000)
-    assert run.agent == sv.SU.numbered()
+    run = sv.train("su-plus", make, steps=20_000)
+    assert run.agent == sv.SUPlus.preset("numbered")
     assert sv.evaluate(run, 3).mean_return == 1.0
 
 
 def test_numbered_states_and_prioritised_n_step_learning_run_in_the_host_runner():
-    agent = dataclasses.replace(QUICK, n_step=3, priority=0.6)
+    agent = dataclasses.replace(QUICK, n_step=3, replay="prioritised(0.6)")
     run = sv.train(agent, "FrozenLake-v1", steps=120)
     assert run.runner.spec.tabular
     assert run.result["gradient_steps"] > 0
     assert run.predict(3)[0].shape == ()
     run = sv.train(agent, "CartPole-v1", steps=120)
-    assert float(np.max(run.loop.ring.priority)) > 0
+    assert float(np.max(run.loop.replay.priority)) > 0
     assert run.predict(np.zeros((5, 4)))[0].shape == (5,)
     assert run.q_posterior(np.zeros((3, 4))).covariance.shape == (6, 6)
     with pytest.raises(SurveyorError, match="shape"):
@@ -221,7 +221,7 @@ def test_numbered_states_and_prioritised_n_step_learning_run_in_the_host_runner(
 
 def test_environments_given_as_objects_are_tested_on_copies(tmp_path):
     env = Scripted()
-    run = sv.train("su", env, steps=40)  # a name takes as many environments as there are
+    run = sv.train("su-plus", env, steps=40)  # a name takes as many environments as there are
     assert run.agent.envs == 1
     before = env.total
     assert len(sv.evaluate(run, episodes=10).returns) == 10
@@ -259,7 +259,7 @@ def test_a_resumed_vector_environment_begins_new_episodes_and_says_so_to_the_rep
     make = lambda: SyncVectorEnv([Scripted] * 2)  # noqa: E731
     whole = sv.train(agent, make(), steps=100, out=tmp_path)
     run = Run.open(whole.folder.path, make())
-    assert np.all(run.loop.ring.flags[(int(run.loop.ring.written) - 1) % 200] & ENDED)
+    assert np.all(run.loop.replay.flags[(int(run.loop.replay.written) - 1) % 200] & ENDED)
     assert np.all(np.asarray(run.loop.learning.episodes.lengths) == 0)
 
 

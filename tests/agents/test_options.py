@@ -1,0 +1,137 @@
+"""Options: documented, within their limits, and refused where they have no effect."""
+
+import dataclasses
+
+import jax
+import pytest
+
+import surveyor as sv
+from surveyor import SU, SUPlus, SurveyorError, agents
+from surveyor.agents import options
+from surveyor.agents.options import Setting, refuse_unread, unread
+from surveyor.envs.tree import Tree
+from surveyor.training import episodes, steps
+from tests.common import VECTOR
+
+TREE, LAKE, POLE = Setting(True, True), Setting(True, False), Setting(False, False)
+BY_STEPS = "it is for environments that are learnt by steps"
+NETWORKS = "it is for networks, and this environment has numbered states"
+TABLES = "it is for environments with numbered states"
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "setting", "sentence"),
+    [
+        (SUPlus, {"n_step": 3}, TREE, f"n_step has no effect on X: {BY_STEPS}."),
+        (SUPlus, {"redraw_every": 9}, TREE, f"redraw_every has no effect on X: {BY_STEPS}."),
+        (SUPlus, {"envs": 4}, TREE, f"envs has no effect on X: {BY_STEPS}."),
+        (sv.DQN, {"train_every": 4}, TREE, f"train_every has no effect on X: {BY_STEPS}."),
+        (SU, {"warmup": 9}, TREE, f"warmup has no effect on X: {BY_STEPS}."),
+        (SUPlus, {"torso": "mlp"}, LAKE, f"torso has no effect on X: {NETWORKS}."),
+        (SUPlus, {"hidden": 64}, LAKE, f"hidden has no effect on X: {NETWORKS}."),
+        (SU, {"hidden": 64}, TREE, f"hidden has no effect on X: {NETWORKS}."),
+        (SU, {"psi_relu": False}, TREE, f"psi_relu has no effect on X: {NETWORKS}."),
+        (sv.BootDQN, {"target_every": 9}, LAKE, f"target_every has no effect on X: {NETWORKS}."),
+        (SUPlus, {"random_features": 9}, LAKE, f"random_features has no effect on X: {NETWORKS}."),
+        (SUPlus, {"q_target": "double"}, LAKE,
+         f"q_target = double has no effect on X: {NETWORKS}."),
+        (SU, {"normalise": "together"}, LAKE,
+         f"normalise = together has no effect on X: {NETWORKS}."),
+        (SUPlus, {"novelty": 3}, POLE, f"novelty has no effect on X: {TABLES}."),
+        (SU, {"layers": "two"}, POLE, f"layers has no effect on X: {TABLES}."),
+    ],
+)  # fmt: skip
+def test_an_option_without_effect_is_refused_in_one_sentence(kind, values, setting, sentence):
+    with pytest.raises(SurveyorError) as error:
+        refuse_unread(kind(**values), setting, "X")
+    assert str(error.value) == sentence
+
+
+def test_options_with_effect_and_defaults_are_accepted_everywhere():
+    for setting in (TREE, LAKE, POLE):
+        for entry in agents.REGISTRY.values():
+            refuse_unread(entry.load()(), setting, "X")
+    refuse_unread(SUPlus(q_target="double", hidden=9, torso="mlp", n_step=3), POLE, "X")
+    refuse_unread(SUPlus(novelty=3, novelty_step=0.1, n_step=3, envs=2), LAKE, "X")
+    refuse_unread(sv.BootDQN(hidden=9), TREE, "X")  # Q tables have a hidden layer
+
+
+def test_the_unread_options_of_a_class_come_with_their_scope():
+    silent = unread(SU, TREE)
+    assert silent["hidden"] == "networks"
+    assert silent["train_every"] == "steps"
+    assert "layers" not in silent
+    assert unread(SU, POLE) == {"layers": "tables"}
+
+
+def test_replay_strategies_are_refused_in_runs_that_they_are_not_for():
+    with pytest.raises(SurveyorError, match=r"prioritised\(0\.6\) is for .* learnt by steps\."):
+        episodes.start(sv.DQN(replay="prioritised(0.6)"), Tree(3), jax.random.key(0))
+    agent = dataclasses.replace(SUPlus.preset("classic"), replay="recent-and-best(10, 20)")
+    with pytest.raises(SurveyorError, match=r"recent-and-best\(10, 20\) is for .* by episodes\."):
+        steps.empty_replay(agent, VECTOR)
+
+
+@pytest.mark.parametrize("name", agents.REGISTRY)
+def test_every_option_of_every_agent_says_what_it_is(name):
+    kind = agents.find(name).load()
+    described = options.descriptions(kind)
+    for field in dataclasses.fields(kind):
+        text = described.get(field.name, "")
+        assert text.endswith("."), field.name
+        assert text[0].isupper() or text[0] in "γφψπεd", field.name
+
+
+def test_a_subclass_describes_what_it_overrides():
+    assert options.descriptions(SUPlus)["discount"] == "γ."
+    assert "released" in options.descriptions(sv.DQN)["discount"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "sentence"),
+    [
+        (SU, {"theta": 0.0}, "theta must be a positive number, not 0."),
+        (SU, {"theta": -1.0}, "theta must be a positive number, not -1."),
+        (SUPlus, {"beta": float("nan")}, "beta must be a positive number, not nan."),
+        (SUPlus, {"beta": float("inf")}, "beta must be a positive number, not inf."),
+        (SU, {"theta": 1e-50}, "theta must be between 1e-30 and 1e30, not 1e-50."),
+        (SU, {"zeta": 1.1}, "zeta must be above 0 and at most 1, not 1.1."),
+        (SUPlus, {"discount": 0.0}, "discount must be above 0 and at most 1, not 0."),
+        (SU, {"features": 0}, "features must be at least 1, not 0."),
+        (SU, {"policy": "joined"},
+         "policy must be one of joint, per_example, marginal, not 'joined'."),
+        (SU, {"policy": "per_example", "policy_samples": 9},
+         "policy_samples has no effect with policy = per_example."),
+        (SUPlus, {"policy_samples": 9}, "policy_samples has no effect with policy = optimistic."),
+        (SUPlus, {"novelty": -1}, "novelty must be at least 0, not -1."),
+        (SUPlus, {"random_features": -1}, "random_features must be at least 0, not -1."),
+        (SUPlus, {"novelty_step": -0.1}, "novelty_step must be at least 0, not -0.1."),
+        (SUPlus, {"novelty": 0},
+         "successor_trains must be all where there are no novelty features."),
+        (SUPlus, {"gradient_steps": -1}, "gradient_steps must be at least 0, not -1."),
+        (SUPlus, {"replay": "recent-and-best(101, 0)"},
+         "RECENT and BEST of recent-and-best must be at least 0, together at most "
+         "batch_size = 100, not 101 and 0."),
+        (sv.DQN, {"replay": "prioritised(0)"}, "α of prioritised(α) must be above 0, not 0."),
+        (sv.DQN, {"replay": "uniforn"},
+         "There is no replay strategy 'uniforn'; did you mean 'uniform'?"),
+        (sv.DQN, {"epsilon_end": 1.5}, "epsilon_end must be from 0 to 1, not 1.5."),
+        (sv.BootDQN, {"bootstrap": 0.0}, "bootstrap must be above 0 and at most 1, not 0."),
+        (sv.BootDQN, {"trained": "two"}, "trained must be one of one, all, not 'two'."),
+        (sv.PSRL, {"successors": 0}, "successors must be at least 1, not 0."),
+        (sv.UBE, {"u_init": 0.0}, "u_init must be a positive number, not 0."),
+    ],
+)  # fmt: skip
+def test_bad_hyperparameters_are_refused_in_one_sentence(kind, values, sentence):
+    with pytest.raises(SurveyorError) as error:
+        kind(**values)
+    assert str(error.value) == sentence
+
+
+def test_features_of_one_kind_leave_room_where_they_are_used_and_only_there():
+    table, network = SUPlus(features=8, novelty=8), SUPlus(features=8, random_features=8)
+    with pytest.raises(SurveyorError, match=r"novelty must be from 0 to 7, not 8\."):
+        table.init(Tree(3).spec, jax.random.key(0))
+    with pytest.raises(SurveyorError, match=r"random_features must be from 0 to 7, not 8\."):
+        network.init(VECTOR, jax.random.key(0))
+    jax.eval_shape(lambda: table.init(VECTOR, jax.random.key(0)))

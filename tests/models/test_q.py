@@ -1,0 +1,133 @@
+"""Q models, tables and networks alike, against NumPy."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from surveyor.models.deep_q import DeepQ
+from surveyor.models.optimiser import Adam
+from surveyor.models.q import FixedQ, QModel, q_losses
+from surveyor.models.tabular_q import TabularQ
+from surveyor.types import Batch, EnvSpec
+from tests.common import VECTOR, observations
+
+NUMBERED = EnvSpec(5, 3, 4)
+
+
+def table(**more):
+    options = {"heads": 4, "width": 6, "learning_rate": 1e-2, **more}
+    return TabularQ.create(NUMBERED, jax.random.key(0), **options)
+
+
+def network(**more):
+    options = {"heads": 4, "width": 6, "torso": "auto", "adam": Adam(1e-2), "target_every": 2}
+    create = lambda key: DeepQ.create(VECTOR, key, **{**options, **more})  # noqa: E731
+    return jax.jit(create)(jax.random.key(0))
+
+
+@pytest.fixture(params=["table", "network"], scope="module")
+def model(request):
+    return table() if request.param == "table" else network()
+
+
+def inputs(model, n, seed=0):
+    if isinstance(model, TabularQ):
+        return jnp.asarray(np.random.default_rng(seed).integers(0, 5, n), jnp.int32)
+    return observations(VECTOR, n, seed)
+
+
+def batch(model, n=8, **more):
+    rng = np.random.default_rng(0)
+    action, reward = rng.integers(0, 3, n), rng.standard_normal(n)
+    return Batch(
+        inputs(model, n), jnp.asarray(action, jnp.int32), jnp.asarray(reward, jnp.float32),
+        inputs(model, n, 1), jnp.zeros(n, bool), jnp.arange(n), **more,
+    )  # fmt: skip
+
+
+def test_q_is_weights_times_features_without_a_bias(model):
+    obs = inputs(model, 7)
+    phi, W = (np.asarray(x, np.float64) for x in (model.features(obs), model.weights))
+    assert W.shape == (4, 6, 3)
+    phi = np.broadcast_to(phi, (7, 4, 6))
+    np.testing.assert_allclose(
+        model.q(obs), np.einsum("bgh,gha->bga", phi, W), rtol=1e-4, atol=1e-5
+    )
+    heads = jnp.array([2, 0])
+    np.testing.assert_allclose(model.q(obs, heads), model.q(obs)[:, heads], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(model.q(obs[3]), model.q(obs)[3], rtol=1e-4, atol=1e-5)
+    assert isinstance(model, QModel)
+
+
+@pytest.mark.parametrize("create", [table, network])
+def test_without_outputs_q_starts_at_zero_and_features_do_not(create):
+    model = create(outputs=False)
+    obs = inputs(model, 7)
+    np.testing.assert_array_equal(model.q(obs), 0)
+    assert np.any(np.asarray(model.features(obs)) > 0)
+
+
+def test_losses_are_those_of_the_action_taken_with_mask_and_weights():
+    q = np.random.default_rng(1).standard_normal((8, 2, 3)).astype(np.float32)
+    weight, mask = np.linspace(0.2, 1, 8), np.arange(16).reshape(8, 2) % 3 > 0
+    data = batch(table(), weight=jnp.asarray(weight, jnp.float32))
+    targets = np.random.default_rng(2).standard_normal((8, 2)).astype(np.float32)
+    errors = q[np.arange(8), :, np.asarray(data.action)] - targets
+    losses = weight[:, None] * mask * errors**2
+    given = (jnp.asarray(q), data, jnp.asarray(targets), "squared", jnp.asarray(mask, jnp.float32))
+    total, update = q_losses(*given)
+    assert float(total) == pytest.approx(losses.sum(), rel=1e-5)
+    assert float(update.metrics["q_loss"]) == pytest.approx(losses.mean(), rel=1e-5)
+    np.testing.assert_allclose(update.errors, errors.mean(1), rtol=1e-4, atol=1e-6)
+
+
+def test_steps_bring_every_head_to_its_own_targets(model):
+    data, heads = batch(model), jnp.arange(4)
+    targets = jnp.broadcast_to(jnp.arange(4.0) - 1, (8, 4))
+    fit = jax.jit(lambda model: model.fit(data, targets, "smooth_l1", heads))
+    new = model
+    for _ in range(400):
+        new, update = fit(new)
+    taken = np.asarray(new.q(data.obs))[np.arange(8), :, np.asarray(data.action)]
+    np.testing.assert_allclose(taken, targets, atol=0.15)
+    assert float(update.metrics["q_loss"]) < 0.01
+    np.testing.assert_allclose(new.target_q(data.obs), new.q(data.obs), rtol=1e-4, atol=1e-4)
+
+
+def test_a_masked_example_teaches_nothing(model):
+    data, targets = batch(model, 2), jnp.ones((2, 4))
+    fit = jax.jit(lambda mask: model.fit(data, targets, "squared", None, mask)[0])
+    none, first = fit(jnp.zeros((2, 4))), fit(jnp.array([[1.0] * 4, [0.0] * 4]))
+    np.testing.assert_array_equal(none.q(data.obs), model.q(data.obs))
+    alone = jax.tree.map(lambda x: x[:1], data)
+    gradient = jax.jit(lambda: model.fit(alone, targets[:1], "squared")[0])()
+    np.testing.assert_allclose(first.q(data.obs), gradient.q(data.obs), rtol=1e-3, atol=1e-4)
+
+
+def test_heads_of_a_table_that_are_not_trained_stand_still():
+    model = table()
+    data = batch(model)
+    new, _ = model.fit(data, jnp.ones((8, 2)), "squared", jnp.array([3, 1]))
+    moved = np.any(np.asarray(new.q(jnp.arange(5)) != model.q(jnp.arange(5))), axis=(0, 2))
+    np.testing.assert_array_equal(moved, [False, True, False, True])
+    np.testing.assert_array_equal(new.steps, [0, 1, 0, 1])
+
+
+def test_a_network_values_with_its_target_network():
+    model = network()
+    data = batch(model)
+    new, _ = model.fit(data, jnp.ones((8, 4)), "squared")
+    np.testing.assert_array_equal(new.target_q(data.obs), model.q(data.obs))
+    assert np.any(np.asarray(new.q(data.obs)) != np.asarray(model.q(data.obs)))
+    after, _ = new.fit(data, jnp.ones((8, 4)), "squared")
+    np.testing.assert_array_equal(after.target_q(data.obs), after.q(data.obs))
+
+
+def test_fixed_values_are_the_current_ones_times_a_factor(model):
+    data, heads = batch(model), jnp.array([3, 1])
+    fixed, q = model.fixed(2.5), 2.5 * np.asarray(model.q(data.obs))
+    np.testing.assert_allclose(fixed.q(data.obs, heads), q[:, [3, 1]], rtol=1e-5, atol=1e-6)
+    taken = q[np.arange(8), :, np.asarray(data.action)][:, [3, 1]]
+    np.testing.assert_allclose(fixed.taken(data, heads), taken, rtol=1e-5, atol=1e-6)
+    assert isinstance(fixed, FixedQ)

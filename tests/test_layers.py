@@ -1,0 +1,173 @@
+"""The source as a whole: imports go one way, units are small, and lists need no JAX."""
+
+import ast
+import functools
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import surveyor
+
+SOURCE = Path(surveyor.__file__).parent
+RANKS = {
+    "types": 0, "errors": 0, "_settings": 0, "_gymnasium": 0,
+    "models": 1, "inference": 1, "replay": 1,
+    "agents": 2, "envs": 3, "training": 4, "runs": 5, "launch": 6, "sweeps": 7,
+    "drawing": 4, "report": 8, "paper": 8, "cli": 9,
+}  # fmt: skip
+"""A package may import packages of lower rank, and those listed below."""
+PEERS = {("models", "inference"), ("models", "replay"), ("inference", "replay")}
+"""Packages of one rank that might import each other; none does both ways."""
+MODULES = sorted(SOURCE.rglob("*.py"))
+LONGEST_MODULE, LONGEST_FUNCTION = 300, 50
+
+
+def name(path):
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+@functools.cache
+def tree(path):
+    return ast.parse(path.read_text())
+
+
+def imported(path):
+    """Yield every module of surveyor that a module imports, also inside functions."""
+    package = ["surveyor", *name(path).split(".")]
+    package = package if path.name == "__init__.py" else package[:-1]
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            origin = ".".join([*base, *([node.module] if node.module else [])])
+            yield origin
+            yield from (f"{origin}.{alias.name}" for alias in node.names)
+
+
+def packages(path):
+    """Return the packages of surveyor that a module imports, without its own."""
+    mine = name(path).partition(".")[0]
+    modules = [found.split(".") for found in imported(path)]
+    found = {parts[1] for parts in modules if parts[0] == "surveyor" and len(parts) > 1}
+    return {package for package in found if package in RANKS} - {mine}
+
+
+def edges():
+    for path in MODULES:
+        mine = name(path).partition(".")[0]
+        if mine:  # surveyor/__init__.py only names things, and imports them when asked
+            yield from ((mine, package, name(path)) for package in packages(path))
+
+
+def test_every_package_has_a_rank():
+    found = {name(path).partition(".")[0] for path in MODULES} - {""}
+    assert found == set(RANKS)
+
+
+def test_imports_go_one_way():
+    upwards = {
+        f"{module} imports {package}"
+        for mine, package, module in edges()
+        if RANKS[package] >= RANKS[mine] and (mine, package) not in PEERS | {("paper", "report")}
+    }
+    assert not upwards
+
+
+def test_no_two_packages_import_each_other():
+    pairs = {(mine, package) for mine, package, _ in edges()}
+    assert not {pair for pair in pairs if pair[::-1] in pairs}
+
+
+def test_the_top_of_the_package_imports_only_settings_and_errors():
+    top = SOURCE / "__init__.py"
+    body = [node for node in tree(top).body if isinstance(node, ast.ImportFrom)]
+    origins = {f"{node.module}.{alias.name}" for node in body for alias in node.names}
+    ours = {origin for origin in origins if origin.startswith("surveyor")}
+    assert ours == {"surveyor._settings", "surveyor._gymnasium", "surveyor.errors.SurveyorError"}
+
+
+def test_modules_and_functions_are_small():
+    lines = {name(path): len(path.read_text().splitlines()) for path in MODULES}
+    assert not {module: count for module, count in lines.items() if count > LONGEST_MODULE}
+    lengths = {
+        f"{name(path)}.{node.name}": node.end_lineno - node.lineno + 1
+        for path in MODULES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert not {each: count for each, count in lengths.items() if count > LONGEST_FUNCTION}
+
+
+def undocumented(node, inside="", documented=frozenset()):
+    """Yield public classes and functions without a docstring; overrides inherit theirs."""
+    for child in node.body:
+        if not isinstance(child, ast.ClassDef | ast.FunctionDef) or child.name.startswith("_"):
+            continue
+        if ast.get_docstring(child) is None and not (inside and child.name in documented):
+            yield f"{inside}{child.name}"
+        if isinstance(child, ast.ClassDef):
+            yield from undocumented(child, f"{child.name}.", documented)
+
+
+@functools.cache
+def documented_methods():
+    """Return the names of all methods that some class of surveyor documents."""
+    return frozenset(
+        method.name
+        for path in MODULES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ClassDef)
+        for method in node.body
+        if isinstance(method, ast.FunctionDef) and ast.get_docstring(method)
+    )
+
+
+def test_everything_public_has_a_docstring():
+    bare = [name(path) for path in MODULES if not ast.get_docstring(tree(path))]
+    for path in MODULES:
+        missing = undocumented(tree(path), documented=documented_methods())
+        bare += [f"{name(path)}.{each}" for each in missing]
+    assert not bare
+
+
+HEAVY = ("jax", "equinox", "optax", "scipy", "matplotlib", "ray")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["--help", "train --help", "list agents", "list envs", "list presets"],
+)
+def test_help_and_lists_import_nothing_heavy(command):
+    code = (
+        "import sys\n"
+        "from surveyor.cli import main\n"
+        "try:\n"
+        f"    code = main({command.split()})\n"
+        "except SystemExit as end:\n"
+        "    code = end.code\n"
+        f"print([name for name in {HEAVY} if name in sys.modules], code, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stderr.strip() in ("[] 0", "[] None"), done.stderr
+    assert done.stdout
+
+
+def test_importing_surveyor_and_its_presets_imports_nothing_heavy():
+    code = (
+        "import sys, surveyor, surveyor.agents.presets, surveyor.envs\n"
+        "surveyor.agents.find('su').values('tree', 'text')\n"
+        f"print([name for name in {HEAVY} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_every_public_name_is_there():
+    for exported in surveyor.__all__:
+        assert getattr(surveyor, exported) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        surveyor.nothing  # noqa: B018
