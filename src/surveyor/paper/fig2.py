@@ -90,7 +90,7 @@ def show(outcomes: list[Outcome], out: Path) -> None:
     - `outcomes`: the outcomes of its cells; algorithms without one are left out.
     - `out`: the folder for the files.
     """
-    lines = ["# Figure 2: the binary tree", "", *_episodes(outcomes), "", *_rates(outcomes)]
+    lines = ["# Figure 2: the binary tree", "", *_episodes(outcomes), *_rates(outcomes)]
     picture = draw(outcomes, out / "fig2.png")
     write(out, "fig2", [outcome.to_json() for outcome in outcomes], lines, picture)
 
@@ -120,17 +120,13 @@ def _rates(outcomes: list[Outcome]) -> list[str]:
     rows = []
     for name in SMALL:
         mine = of(outcomes, name)
-        for label, group in [*((f"{o.size}", [o]) for o in mine), ("all", mine)]:
-            if group:
-                rate, low, high, found = success_rate(group)
-                verdict = "better" if low > 1 else "no better"
-                rows.append([name, label, found, f"{rate:.2f}", f"{low:.2f} – {high:.2f}", verdict])
+        for label, group in [*((f"{o.size}", [o]) for o in mine), ("all", mine)] if mine else []:
+            rate, low, high, found = success_rate(group)
+            verdict = "better" if low > 1 else "no better"
+            rows.append([name, label, found, f"{rate:.2f}", f"{low:.2f} – {high:.2f}", verdict])
+    about = "Chance of a first success in an episode, as a multiple of uniform exploration's 2^-L."
     header = ["algorithm", "L", "first successes", "times 2^-L", "95% interval", "verdict"]
-    return [
-        "Chance of a first success in an episode, as a multiple of uniform exploration's 2^-L.",
-        "",
-        *table(header, rows),
-    ]
+    return ["", about, "", *table(header, rows)] if rows else []
 
 
 def success_rate(outcomes: list[Outcome]) -> tuple[float, float, float, int]:
@@ -173,8 +169,9 @@ def draw(outcomes: list[Outcome], path: Path) -> Path:
         below.set_xlabel("tree size L")
     grid[0, 0].set_ylabel("median episodes to learn")
     grid[1, 0].set_ylabel("seconds of training per run")
-    for label, colour in {"all": BLUE, "some": ORANGE, "none": RED}.items():
-        grid[0, 0].scatter([], [], color=colour, s=22, label=f"{label} of the seeds solved")
+    marks = {"all seeds solved": BLUE, "some": ORANGE, "none, at the budget": RED}
+    for label, colour in marks.items():
+        grid[0, 0].scatter([], [], color=colour, s=22, label=label)
     grid[0, 0].plot([], [], color=GREY, ls="--", lw=1, label="uniform exploration")
     figure.legend(loc="outside upper center", ncols=4, fontsize=9, frameon=False)
     for axes in grid.flat:

@@ -127,8 +127,7 @@ def draw(gaps: dict[str, dict[str, Gap]], first: str, path: Path) -> Path:
     """
     games = max(len(by_game) for by_game in gaps.values())
     figure = drawing.new_figure(max(5.0, 1.0 + 0.22 * games), 2.4 * len(gaps) + 1.2)
-    title = f"{first} minus the other algorithm, human-normalised; bars end at ±{CLIP}"
-    figure.suptitle(title, fontsize=9)
+    figure.suptitle(f"Difference of human-normalised scores; bars end at ±{CLIP}", fontsize=9)
     panels = figure.subplots(len(gaps), 1, squeeze=False)[:, 0]
     for axes, (label, by_game) in zip(panels, gaps.items(), strict=True):
         ordered = sorted(by_game.items(), key=lambda pair: -pair[1][0])
@@ -140,7 +139,7 @@ def draw(gaps: dict[str, dict[str, Gap]], first: str, path: Path) -> Path:
                 axes.plot([place, place], np.clip([low, high], -CLIP, CLIP), color="black", lw=1)
         axes.axhline(0, color=GREY, lw=0.8)
         axes.set_ylim(-CLIP, CLIP)
-        axes.set_title(f"− {label}", fontsize=9)
+        axes.set_title(f"{first} − {label}", fontsize=9)
         axes.tick_params(axis="x", labelrotation=90, labelsize=7)
         axes.margins(x=0.005)
         drawing.open_frame(axes)

@@ -15,7 +15,7 @@ from surveyor.launch import pool
 from surveyor.launch.progress import Overview
 from surveyor.runs import api
 from surveyor.runs.config import Config
-from surveyor.runs.folder import Record
+from surveyor.runs.folder import Record, RunFolder
 from surveyor.sweeps.statistics import median_solved
 
 
@@ -137,7 +137,7 @@ def train_cells(cells: Iterable[Cell], out: Path) -> list[Outcome]:
     """
     cells = list(cells)
     configs = [config for cell in cells for config in cell.configs()]
-    results = {config: api.outcome(config, out) for config in configs}
+    results = {config: RunFolder(out / config.name).outcome() for config in configs}
     waiting = [config for config, result in results.items() if result is None]
     if waiting:
         waiting.sort(key=_cost, reverse=True)
