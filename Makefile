@@ -6,7 +6,7 @@ BIN := .venv/bin
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    install, then watch SU solve Tree-100 and draw a picture and a report of it"
+	@echo "make demo    install, then watch SU+ solve Tree-100 and draw a picture and a report of it"
 	@echo "make test    install, then run all tests"
 	@echo "make lint    ruff and pyright"
 	@echo "make bench   the benchmarks behind the speed claims"

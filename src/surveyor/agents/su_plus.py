@@ -25,8 +25,7 @@ from surveyor.types import PRNG, Batch, EnvSpec, Mask, Schedule, Trail, Transiti
 
 
 class SUPlus(SuccessorUncertainties[BoundedModel], Learner[SUState[BoundedModel], W]):
-    """Algorithm 1 with other parts: novelty features, an optimistic reference policy, bounded
-    targets on networks, and losses that let rewards settle. The defaults are for the chain."""
+    """Algorithm 1 with novelty features, an optimistic reference policy and bounded targets."""
 
     theta: float = 1.0
     """Prior variance θ of each weight."""

@@ -1,10 +1,10 @@
-"""Adam for tables of which a batch touches only a few rows.
+"""Deferred dense Adam, for tables of which a batch touches only a few rows.
 
 Dense Adam moves every row at every step: a row outside the batch has gradient zero, but its
 momentum carries it on. On a table of many states that is nearly all of the cost, and leaving those
 rows still (as sparse optimisers do) changes the algorithm: on the chain it takes almost twice the
-episodes. Here the steps that a row missed are owed, and are paid in closed form when the row is
-next read, so that a step costs the same however long the table is.
+episodes. Here the missed steps are applied in closed form when a row is next read, so that a step
+costs the same however long the table is.
 
 For a row last updated at step t₀, k steps of gradient zero leave
 
@@ -30,7 +30,7 @@ TABULATED = 1 << 14  # beyond this many steps c(t) is 1 to within float32
 
 
 class Rows(eqx.Module):
-    """Some rows of a table, with every owed step paid."""
+    """Some rows of a table, with every missed step applied."""
 
     value: Float[Array, "*b width"]
     m: Float[Array, "*b width"]
@@ -38,11 +38,11 @@ class Rows(eqx.Module):
 
 
 class Table(eqx.Module):
-    """A table of parameters, each row with all that Adam knows of it.
+    """A table of parameters, each row with its moments.
 
     A row is its values, their first and second moments, and last the step at which it was written
     (exact up to 2^24 steps): one array, so that a step is one gather and one scatter, in place.
-    Rows are filled up to whole cache lines, so that one touches as few of them as it can.
+    Rows are padded to whole cache lines, to touch as few of them as possible.
     """
 
     packed: Float[Array, "n columns"]
@@ -50,7 +50,7 @@ class Table(eqx.Module):
 
     @classmethod
     def create(cls, value: Float[Array, "n width"]) -> "Table":
-        """A table that starts at these values, with moments zero."""
+        """Return a table that starts at these values, with moments zero."""
         width = value.shape[1]
         columns = -(-(3 * width + 1) // CACHE_LINE) * CACHE_LINE
         return cls(jnp.pad(value, ((0, 0), (0, columns - width))), width)
@@ -58,16 +58,16 @@ class Table(eqx.Module):
 
 @dataclasses.dataclass(frozen=True)
 class RowAdam:
-    """Dense Adam on a `Table`, at the cost of the rows that are used."""
+    """Dense Adam on a `Table`, at the cost of the rows in use."""
 
     learning_rate: float = 1e-3
     b1: float = 0.9
     b2: float = 0.999
     eps: float | tuple[float, ...] = 1e-8
-    """One for all columns, or one for each."""
+    """One ε for all columns, or one for each."""
 
     def fetch(self, table: Table, ids: Int[Array, "*b"], step: Int[Array, "*#step"]) -> Rows:
-        """Rows as dense Adam would have them after `step` steps in all."""
+        """Return rows as dense Adam would have them after `step` steps in all."""
         row = table.packed[ids]
         value, m, v = jnp.split(row[..., : 3 * table.width], 3, axis=-1)
         start = row[..., -1]
@@ -112,19 +112,19 @@ class RowAdam:
         return self.b1 / self.b2**0.5
 
     def _tail(self, t: Real[Array, "*n"]) -> Float[Array, "*n"]:
-        """S(t) = Σ_{j≥1} ρʲ c(t+j)."""
+        """Return S(t) = Σ_{j≥1} ρʲ c(t+j)."""
         tail = jnp.asarray(_tails(self.b1, self.b2))
         return tail[jnp.minimum(t, TABULATED - 1).astype(jnp.int32)]
 
 
 def _power(base: float, exponent: Real[Array, "*n"]) -> Float[Array, "*n"]:
-    """base^exponent, several times faster than the general power."""
+    """Return base^exponent, several times faster than the general power."""
     return jnp.exp(np.float32(np.log(base)) * exponent)
 
 
 @functools.cache
 def _tails(b1: float, b2: float) -> np.ndarray:
-    """S(t) for t = 0, 1, …, from the recursion S(t) = ρ (c(t+1) + S(t+1))."""
+    """Tabulate S(t) for t = 0, 1, …, from the recursion S(t) = ρ (c(t+1) + S(t+1))."""
     steps = np.arange(1, TABULATED + 1, dtype=np.float64)
     correction = np.sqrt(1 - b2**steps) / (1 - b1**steps)
     rho = b1 / b2**0.5
