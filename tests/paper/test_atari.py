@@ -32,7 +32,8 @@ def test_evaluations_during_training_are_the_same_after_a_stop(tmp_path):
 
             half = work.train_run(config, where, lambda record, now: None, stop, options)
             assert 100 < half["steps"] < 400
-        assert work.train_run(config, where, lambda record, now: None, None, options)["finished"]
+        done = work.train_run(config, where, lambda record, now: None, options=options)
+        assert done["finished"]
         found[name] = RunFolder(tmp_path / name / config.name).evaluations()
     assert len(found["whole"]) == 4
     assert found["whole"][-1]["at"] == 400

@@ -129,7 +129,7 @@ def draw(outcomes: list[Outcome], fits: Fits, path: Path) -> Path:
     - `fits`: slope and intercept for each algorithm, None where none was fitted.
     - `path`: the file to write; it is returned.
     """
-    figure = drawing.new_figure(7.5, 5.0)
+    figure = drawing.new_figure(9.5, 5.0)
     axes = figure.subplots()
     sizes = np.array(sorted({o.size for o in outcomes}), float)
     for name, fit in fits.items():
@@ -148,7 +148,7 @@ def draw(outcomes: list[Outcome], fits: Fits, path: Path) -> Path:
     axes.minorticks_off()
     axes.set_xlabel("chain size L")
     axes.set_ylabel("learning time T (episodes)")
-    axes.legend(frameon=False, fontsize=9)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     drawing.open_frame(axes)
     return drawing.save(figure, path)
 
