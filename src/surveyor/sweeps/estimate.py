@@ -32,15 +32,12 @@ class Estimate:
 
 def estimates(configs: list[Config]) -> list[Estimate]:
     """Return an estimate for every run, one for all environments of a family that are alike."""
-    known: dict[tuple[Any, ...], Estimate] = {}
-    found = []
-    for config in configs:
-        family = config.family
-        kind = (config.agent, family.name if family.alike else config.env, config.budget)
+    known: dict[Any, Estimate] = {}
+    kinds = [(c.agent, c.family.name if c.family.alike else c.env, c.budget) for c in configs]
+    for kind, config in zip(kinds, configs, strict=True):
         if kind not in known:
             known[kind] = estimate(config)
-        found.append(known[kind])
-    return found
+    return [known[kind] for kind in kinds]
 
 
 def estimate(config: Config) -> Estimate:
@@ -62,8 +59,8 @@ def _seconds(config: Config) -> float:
     source = config.make()
     if not isinstance(source, Environment):
         return config.budget / config.family.steps_per_second
-    per_episode = config.agent.schedule.updates * GRADIENT_STEP + source.horizon * ACTING_STEP
-    return config.budget * per_episode
+    updates = config.agent.schedule.updates
+    return config.budget * (updates * GRADIENT_STEP + source.horizon * ACTING_STEP)
 
 
 def in_bytes(size: int) -> str:

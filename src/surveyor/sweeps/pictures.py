@@ -18,14 +18,7 @@ SMOOTHING = 0.03
 
 
 def curves(found: Curves, labels: list[str], path: Path) -> Path:
-    """Draw mean returns over training with 95% intervals, one panel for each environment.
-
-    **Arguments:**
-
-    - `found`: the learning curves.
-    - `labels`: the labels to draw.
-    - `path`: the file to write; it is returned.
-    """
+    """Draw mean returns with 95% intervals, one panel for each environment; return `path`."""
     drawing.require_matplotlib()
     from matplotlib.figure import Figure
 
@@ -67,11 +60,6 @@ def common(runs: list[Curve], points: int = 200) -> tuple[np.ndarray, np.ndarray
 
     A run that ended early, because its problem was solved, keeps its last return. Runs that have
     not ended are left out if others have, since the curve would otherwise end with them.
-
-    **Arguments:**
-
-    - `runs`: the curves.
-    - `points`: the number of times.
     """
     ended = [run for run in runs if run.ended]
     runs = ended or runs
@@ -91,13 +79,7 @@ def common(runs: list[Curve], points: int = 200) -> tuple[np.ndarray, np.ndarray
 def profiles(summary: Summary, labels: list[str], path: Path) -> Path | None:
     """Draw performance profiles, and interquartile means with 95% intervals.
 
-    Return None if the labels have no environment in common.
-
-    **Arguments:**
-
-    - `summary`: the scores.
-    - `labels`: the labels to draw.
-    - `path`: the file to write; it is returned.
+    Return the path, or None if the labels have no environment in common.
     """
     chosen = {label: summary.normalised[label] for label in labels if summary.normalised}
     if not chosen:
@@ -114,10 +96,10 @@ def profiles(summary: Summary, labels: list[str], path: Path) -> Path | None:
         colour = drawing.COLOURS[number % len(drawing.COLOURS)]
         left.plot(levels, statistics.profile(scores, levels), color=colour, label=label)
         value, (low, high) = summary.iqm(label)
-        has_interval = scores.shape[1] > 1  # one seed has no interval
-        width = high - low if has_interval else 0.0
+        seeds = scores.shape[1]
+        width = high - low if seeds > 1 else 0.0  # one seed has no interval
         right.barh(label, width, left=low, height=0.6, color=colour, alpha=0.4)
-        if has_interval:
+        if seeds > 1:
             low, high = statistics.profile_interval(scores, levels)
             left.fill_between(levels, low, high, color=colour, alpha=0.15, lw=0)
         right.plot([value, value], [number - 0.3, number + 0.3], color=colour, lw=2)

@@ -26,6 +26,7 @@ from typing import Any
 
 from surveyor import agents
 from surveyor.agents.base import Agent
+from surveyor.agents.options import require
 from surveyor.envs import families
 from surveyor.errors import SurveyorError, unknown
 from surveyor.runs import api
@@ -61,47 +62,41 @@ def read(path: Path) -> list[Planned]:
 
 
 def plan(content: dict[str, Any], name: str) -> list[Planned]:
-    """Return the runs of a specification that is already parsed.
+    """Return the runs of a parsed specification, whose `name` begins every message."""
+    try:
+        return _plan(content)
+    except SurveyorError as error:
+        raise SurveyorError(f"{name}: {error}") from None
 
-    **Arguments:**
 
-    - `content`: the content of the TOML file.
-    - `name`: the name of the file in messages.
-    """
-    _only(content, (*COMMON, "agents"), name)
+def _plan(content: dict[str, Any]) -> list[Planned]:
+    _check_keys(content, (*COMMON, "agents"))
     entries = content.get("agents")
     if not isinstance(entries, list) or not entries:
-        raise SurveyorError(
-            f"{name} names no agents: it needs at least one [[agents]], in double brackets."
-        )
+        raise SurveyorError("it names no agents: at least one [[agents]], in double brackets.")
     shared = {key: value for key, value in content.items() if key != "agents"}
-    found = [run for entry in entries for run in _runs(_merged(shared, entry, name), name)]
-    _check_used(content, found, name)
-    _check_distinct(found, name)
+    found = [run for entry in entries for run in _runs(_merged(shared, entry))]
+    _check_used(content, found)
+    _check_distinct(found)
     return found
 
 
-def _check_distinct(found: list[Planned], name: str) -> None:
+def _check_distinct(found: list[Planned]) -> None:
     """Raise `SurveyorError` if a run is listed twice, or two agents have the same label."""
-    seen: dict[str, str] = {}
-    called: dict[tuple[str, str, int], str] = {}
+    labels: dict[str, str] = {}
+    names: dict[tuple[str, str, int], str] = {}
     for run in found:
-        if run.config.name in seen:
-            raise SurveyorError(
-                f"{name} asks for the run {run.config.name} twice, as '{seen[run.config.name]}' "
-                f"and as '{run.label}'."
-            )
-        seen[run.config.name] = run.label
-    for run in found:
-        one = (run.label, run.config.env, run.config.seed)
-        if called.setdefault(one, run.config.name) != run.config.name:
-            raise SurveyorError(
-                f"{name}: two agents on {run.config.env} are called '{run.label}' and differ; "
-                "give one of them a label."
-            )
+        name, env = run.config.name, run.config.env
+        if name in labels:
+            said = f"as '{labels[name]}' and as '{run.label}'"
+            raise SurveyorError(f"it asks for the run {name} twice, {said}.")
+        labels[name] = run.label
+        if names.setdefault((run.label, env, run.config.seed), name) != name:
+            said = f"two agents on {env} are called '{run.label}' and differ"
+            raise SurveyorError(f"{said}; give one of them a label.")
 
 
-def _check_used(content: dict[str, Any], found: list[Planned], name: str) -> None:
+def _check_used(content: dict[str, Any], found: list[Planned]) -> None:
     """Raise `SurveyorError` if a key has no effect on any environment of the specification."""
     kinds = [run.config.family for run in found]
     uses = {
@@ -111,71 +106,58 @@ def _check_used(content: dict[str, Any], found: list[Planned], name: str) -> Non
         "protocol": (any(kind.protocols for kind in kinds), "has protocols"),
     }
     for key, (used, what) in uses.items():
-        if not used and any(key in entry for entry in (content, *content["agents"])):
-            raise SurveyorError(f"{name}: {key} is given, but no environment {what}.")
+        given = any(key in entry for entry in (content, *content["agents"]))
+        require(used or not given, f"{key} is given, but no environment {what}.")
 
 
-def _merged(shared: dict[str, Any], entry: Any, name: str) -> dict[str, Any]:
+def _merged(shared: dict[str, Any], entry: Any) -> dict[str, Any]:
     """Return the keys of one agent; its steps or frames replace either at the top."""
-    own = _checked(entry, name)
-    if "steps" in own or "frames" in own:
-        shared = {key: value for key, value in shared.items() if key not in ("steps", "frames")}
-    return {**shared, **own}
-
-
-def _checked(entry: Any, name: str) -> dict[str, Any]:
     if not isinstance(entry, dict) or "agent" not in entry:
-        raise SurveyorError(f'{name}: each of [[agents]] needs an agent, such as agent = "su".')
-    _only(entry, (*COMMON, *OWN), name)
+        raise SurveyorError('each of [[agents]] needs an agent, such as agent = "su".')
+    _check_keys(entry, (*COMMON, *OWN))
     for key in ("agent", "label", "preset"):
-        if key in entry and (not isinstance(entry[key], str) or not entry[key].strip()):
-            raise SurveyorError(f"{name}: {key} takes a text, not {entry[key]!r}.")
+        text = entry.get(key, "-")
+        fits = isinstance(text, str) and text.strip() != ""
+        require(fits, f"{key} takes a text, not {text!r}.")
     agents.find(entry["agent"])
-    return entry
+    if "steps" in entry or "frames" in entry:
+        shared = {key: value for key, value in shared.items() if key not in ("steps", "frames")}
+    return {**shared, **entry}
 
 
-def _only(content: dict[str, Any], known: tuple[str, ...], name: str) -> None:
+def _check_keys(content: dict[str, Any], known: tuple[str, ...]) -> None:
     for key in content:
         if key not in known:
-            raise SurveyorError(f"{name}: {unknown('key', key, known)}")
+            raise unknown("key", key, known)
 
 
-def _runs(entry: dict[str, Any], name: str) -> Iterator[Planned]:
-    seeds, environments = _seeds(entry, name), entry.get("envs", [])
-    if not isinstance(environments, list) or not all(isinstance(e, str) for e in environments):
-        raise SurveyorError(f"{name}: envs takes a list of names, not {environments!r}.")
-    if not environments:
-        raise SurveyorError(f"{name} names no environments for {entry['agent']}: envs = [...].")
-    if not isinstance(entry.get("keep_going", False), bool):
-        raise SurveyorError(f"{name}: keep_going takes true or false.")
-    for point in _grid(entry, name):
+def _runs(entry: dict[str, Any]) -> Iterator[Planned]:
+    seeds, envs = _seeds(entry), entry.get("envs", [])
+    names = isinstance(envs, list) and all(isinstance(env, str) for env in envs)
+    require(names, f"envs takes a list of names, not {envs!r}.")
+    require(envs != [], f"it names no environments for {entry['agent']}: envs = [...].")
+    require(type(entry.get("keep_going", False)) is bool, "keep_going takes true or false.")
+    for point in _grid(entry):
         # An agent without a label is called by the settings that distinguish it.
-        apart = point if "label" in entry else {**_table(entry, "set", name), **point}
+        apart = point if "label" in entry else {**_table(entry, "set"), **point}
         if "preset" in entry and "label" not in entry:
             apart = {"preset": entry["preset"], **apart}
         label = str(entry.get("label", entry["agent"]))
         label = ", ".join([label, *(f"{key} {value}" for key, value in apart.items())])
-        for env in environments:
-            try:
-                agent = _agent(entry, env, point, name)
-                configs = [_config(entry, agent, env, seed, name) for seed in seeds]
-            except SurveyorError as error:  # name the file in every message
-                text = str(error)
-                raise SurveyorError(text if text.startswith(name) else f"{name}: {text}") from None
-            yield from (Planned(config, label) for config in configs)
+        for env in envs:
+            agent = _agent(entry, env, point)
+            yield from (Planned(_config(entry, agent, env, seed), label) for seed in seeds)
 
 
-def _config(entry: dict[str, Any], agent: Agent, env: str, seed: int, name: str) -> Config:
+def _config(entry: dict[str, Any], agent: Agent, env: str, seed: int) -> Config:
     family = families.find(env)
     counts_frames = family.unit == "frames"
-    episodes, steps, frames = (_whole(entry, key, name) for key in BUDGETS)
-    if counts_frames and frames is not None and steps is not None:
-        raise SurveyorError(
-            f"{name}: {env} has both steps and frames; a step is {family.frames_per_step} frames."
-        )
+    episodes, steps, frames = (_whole(entry, key) for key in BUDGETS)
+    both = counts_frames and frames is not None and steps is not None
+    said = f"{env} has both steps and frames; a step is {family.frames_per_step} frames."
+    require(not both, said)
     protocol = entry.get("protocol") if family.protocols else None
-    if protocol is not None and not isinstance(protocol, str):
-        raise SurveyorError(f"{name}: protocol takes a text, not {protocol!r}.")
+    require(isinstance(protocol, str | None), f"protocol takes a text, not {protocol!r}.")
     return api.configure(
         agent,
         env,
@@ -189,61 +171,57 @@ def _config(entry: dict[str, Any], agent: Agent, env: str, seed: int, name: str)
     )
 
 
-def _whole(entry: dict[str, Any], key: str, name: str) -> int | None:
+def _whole(entry: dict[str, Any], key: str) -> int | None:
     """Return a budget, a whole number that may be written as 1e6, or None if it is not given."""
-    value = entry.get(key)
-    if value is None:
+    if (value := entry.get(key)) is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or value % 1 != 0:
-        raise SurveyorError(f"{name}: {key} takes a whole number, not {value!r}.")
-    if value < 1:
-        raise SurveyorError(f"{name}: {key} must be at least 1, not {value}.")
+    whole = type(value) in (int, float) and value % 1 == 0
+    require(whole, f"{key} takes a whole number, not {value!r}.")
+    require(value >= 1, f"{key} must be at least 1, not {value}.")
     return int(value)
 
 
-def _agent(entry: dict[str, Any], env: str, point: dict[str, Any], name: str) -> Agent:
+def _agent(entry: dict[str, Any], env: str, point: dict[str, Any]) -> Agent:
     base = agents.preset(entry["agent"], families.find(env).preset(env), entry.get("preset"))
     fields = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
-    changes = {**_table(entry, "set", name), **point}
-    if both := set(_table(entry, "set", name)) & set(point):
-        raise SurveyorError(f"{name}: {both.pop()} is both in set and in grid.")
+    common = _table(entry, "set")
+    if both := common.keys() & point.keys():
+        raise SurveyorError(f"{both.pop()} is both in set and in grid.")
+    changes = {**common, **point}
     for key, value in changes.items():
         if key not in fields:
-            raise SurveyorError(f"{name}: {unknown('hyperparameter', key, fields)}")
+            raise unknown("hyperparameter", key, fields)
         kind = type(fields[key])
         fits = isinstance(value, int | float) if kind is float else isinstance(value, kind)
-        if fields[key] is not None and (not fits or isinstance(value, bool) != (kind is bool)):
-            raise SurveyorError(f"{name}: {key} takes {kind.__name__}, not {value!r}.")
+        fits = fits and isinstance(value, bool) == (kind is bool)
+        said = f"{key} takes {kind.__name__}, not {value!r}."
+        require(fits or fields[key] is None, said)
         try:
             changes[key] = float(value) if kind is float else value
         except OverflowError:
-            raise SurveyorError(f"{name}: {key} is too large.") from None
+            raise SurveyorError(f"{key} is too large.") from None
     return dataclasses.replace(base, **changes)
 
 
-def _grid(entry: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    grid = _table(entry, "grid", name)
-    if "grid" in entry and not grid:
-        raise SurveyorError(f"{name}: the grid of {entry['agent']} is empty.")
+def _grid(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    grid = _table(entry, "grid")
+    require(grid != {} or "grid" not in entry, f"the grid of {entry['agent']} is empty.")
     for key, values in grid.items():
-        if not isinstance(values, list):
-            raise SurveyorError(f"{name}: the grid of {key} takes a list, not {values!r}.")
-        if not values:
-            raise SurveyorError(f"{name}: the grid of {key} is empty; it needs a list of values.")
+        require(isinstance(values, list), f"the grid of {key} takes a list, not {values!r}.")
+        require(values != [], f"the grid of {key} is empty; it needs a list of values.")
     points = itertools.product(*grid.values())
     return [dict(zip(grid, point, strict=True)) for point in points]
 
 
-def _table(entry: dict[str, Any], key: str, name: str) -> dict[str, Any]:
+def _table(entry: dict[str, Any], key: str) -> dict[str, Any]:
     found = entry.get(key, {})
-    if not isinstance(found, dict):
-        raise SurveyorError(f"{name}: {key} takes a table, such as {{ theta = 1.0 }}.")
+    require(isinstance(found, dict), f"{key} takes a table, such as {{ theta = 1.0 }}.")
     return found
 
 
-def _seeds(entry: dict[str, Any], name: str) -> list[int]:
+def _seeds(entry: dict[str, Any]) -> list[int]:
     seeds = entry.get("seeds", 1)
     found = list(range(seeds)) if type(seeds) is int else seeds
-    if not isinstance(found, list) or not found or not all(type(s) is int for s in found):
-        raise SurveyorError(f"{name}: seeds takes a number of seeds or a list of them.")
+    fits = isinstance(found, list) and all(type(seed) is int for seed in found)
+    require(fits and found != [], "seeds takes a number of seeds or a list of them.")
     return found

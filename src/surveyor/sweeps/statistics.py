@@ -6,25 +6,22 @@ Scores are arrays of tasks × runs. Tests compare them with rliable's own number
 import math
 import statistics
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
 Scores = Float[np.ndarray, "tasks runs"]
+Values = Float[np.ndarray, " n"]
 Interval = tuple[float, float]
 
 RESAMPLES = 2000
 """Draws of a bootstrap."""
 
 
-def median_solved(times: Iterable[float | None]) -> float | None:
-    """Return the median time to solve a problem, or None if it falls among unsolved runs.
-
-    **Arguments:**
-
-    - `times`: the episode at which each run was solved; None counts as later than any other.
-    """
+def median_solved(times: Iterable[int | float | None]) -> float | None:
+    """Return the median time to solve a problem, None if it falls among unsolved runs (None)."""
     ranked = [math.inf if time is None else float(time) for time in times]
     median = statistics.median(ranked) if ranked else math.inf
     return None if math.isinf(median) else median
@@ -42,32 +39,29 @@ def mean(scores: Float[np.ndarray, "..."]) -> float:
 
 def interval(scores: Scores, statistic: Callable[[np.ndarray], float], seed: int = 0) -> Interval:
     """Return a 95% interval by the stratified bootstrap, which resamples runs within each task."""
-    draws = [statistic(again) for again in _resamples(scores, seed)]
-    low, high = np.quantile(draws, (0.025, 0.975))
+    low, high = _quantiles([statistic(again) for again in _resamples(scores, seed)])
     return float(low), float(high)
 
 
-def profile(scores: Scores, levels: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+def profile(scores: Scores, levels: Values) -> Values:
     """Return the performance profile: the share of runs that score above each level."""
     return np.mean(scores[..., None] > levels, axis=(0, 1))
 
 
-def profile_interval(
-    scores: Scores, levels: Float[np.ndarray, " n"], seed: int = 0
-) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+def profile_interval(scores: Scores, levels: Values, seed: int = 0) -> tuple[Values, Values]:
     """Return a 95% interval of the performance profile at each level."""
-    draws = [profile(again, levels) for again in _resamples(scores, seed)]
-    low, high = np.quantile(draws, (0.025, 0.975), axis=0)
-    return low, high
+    return _quantiles([profile(again, levels) for again in _resamples(scores, seed)])
 
 
-def curve_interval(
-    curves: Float[np.ndarray, "runs points"], seed: int = 0
-) -> tuple[Float[np.ndarray, " points"], Float[np.ndarray, " points"]]:
-    """Return a 95% interval of the mean of learning curves at each point."""
+def curve_interval(curves: Scores, seed: int = 0) -> tuple[Values, Values]:
+    """Return a 95% interval of the mean of learning curves (runs × points) at each point."""
     rng = np.random.default_rng(seed)
     chosen = rng.integers(0, len(curves), (RESAMPLES, len(curves)))
-    low, high = np.quantile(np.nanmean(curves[chosen], axis=1), (0.025, 0.975), axis=0)
+    return _quantiles(np.nanmean(curves[chosen], axis=1))
+
+
+def _quantiles(draws: list[Any] | np.ndarray) -> tuple[Any, Any]:
+    low, high = np.quantile(draws, (0.025, 0.975), axis=0)
     return low, high
 
 

@@ -54,10 +54,7 @@ def write_plan(where: Storage, planned: list[Planned]) -> None:
 
 
 def read_all(where: Storage) -> list[RunStatus]:
-    """Return the status of every run that is in a folder or planned there.
-
-    Raise `SurveyorError` if there is none.
-    """
+    """Return the status of every run in a folder or planned there; raise if there is none."""
     with where.mirrored() as folder:
         labels = _read_plans(folder)
         started = sorted({path.parent.name for file in FILES for path in folder.glob(f"*/{file}")})
@@ -79,14 +76,9 @@ def _read_plans(folder: Path) -> dict[str, str]:
 
 
 def read(folder: Path, name: str, label: str | None, where: Storage) -> RunStatus:
-    """Return the status of one run; failed if it cannot be read.
+    """Return the status of the run `name` in a folder, the local mirror of `where`.
 
-    **Arguments:**
-
-    - `folder`: the folder of runs, or its local mirror.
-    - `name`: the name of the run's folder.
-    - `label`: the name of its agent in plots; the agent's own if None.
-    - `where`: the storage of the folder.
+    It has failed if it cannot be read; its agent's own name is the label if None.
     """
     try:
         return _read(folder, name, label, where)
@@ -105,8 +97,8 @@ def _read(folder: Path, name: str, label: str | None, where: Storage) -> RunStat
         metrics = run.metrics()
     except OSError:
         metrics = []
-    returns = [value for record in metrics if (value := _return(record)) is not None]
-    latest = returns[-1] if returns else None
+    returns = map(_return, reversed(metrics))
+    latest = next((value for value in returns if value is not None), None)
     last = metrics[-1] if metrics else {}
     done = int(number(last.get("step", last.get("episode"))) or 0)
     if result is not None:
@@ -157,8 +149,7 @@ def lines(statuses: list[RunStatus]) -> list[str]:
     found = []
     for each in sorted(statuses, key=lambda each: order.index(each.state)):
         share = f"{each.done / each.budget:.0%}" if each.budget else ""
-        line = f"{each.name:{width}}  {each.state:8} {share:>5}  {_remark(each)}"
-        found.append(line.rstrip())
+        found.append(f"{each.name:{width}}  {each.state:8} {share:>5}  {_remark(each)}".rstrip())
     counts = Counter(each.state for each in statuses)
     total = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
     runs = "1 run" if len(statuses) == 1 else f"{len(statuses)} runs"

@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from surveyor.envs import families
 from surveyor.errors import SurveyorError
+from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
 from surveyor.runs.storage import Storage
 from surveyor.sweeps import statistics
@@ -65,35 +66,33 @@ def distinguish(statuses: list[RunStatus]) -> tuple[list[RunStatus], list[str]]:
     The settings of a run are those in which runs of its agent on its environment differ. They are
     added to a label that different runs share.
     """
+    configs = [each.config for each in statuses]
+    settings = [_settings(config) for config in configs]
     kinds: dict[Any, list[int]] = {}
-    settings: list[dict[str, Any]] = []
-    for i, config in enumerate(each.config for each in statuses):
-        settings.append({})
-        if config is not None:
-            kinds.setdefault((type(config.agent), config.env), []).append(i)
-            settings[i] = {
-                **dataclasses.asdict(config.agent),
-                "budget": config.budget,
-                "protocol": config.protocol,
-                "stop_when_solved": config.stop_when_solved,
-            }
+    for i, config in enumerate(configs):
+        kinds.setdefault(config and (type(config.agent), config.env), []).append(i)
     texts = [""] * len(statuses)
     for runs in kinds.values():
         first = settings[runs[0]]
         differing = [name for name in first if any(settings[i][name] != first[name] for i in runs)]
         for i in runs:
             texts[i] = ", ".join(f"{name} = {settings[i][name]}" for name in differing)
-    meanings: dict[tuple[str, str | None], set[str]] = {}
-    places = [(each.label, each.config.env if each.config else None) for each in statuses]
+    places = [(each.label, each.config and each.config.env) for each in statuses]
+    meanings: dict[Any, set[str]] = {place: set() for place in places}
     for place, text in zip(places, texts, strict=True):
-        meanings.setdefault(place, set()).add(text)
-    labelled = [
-        dataclasses.replace(each, label=f"{each.label}, {text}")
-        if text and len(meanings[place]) > 1
-        else each
-        for each, text, place in zip(statuses, texts, places, strict=True)
-    ]
+        meanings[place].add(text)
+    labelled = list(statuses)
+    for i, each in enumerate(statuses):
+        if texts[i] and len(meanings[places[i]]) > 1:
+            labelled[i] = dataclasses.replace(each, label=f"{each.label}, {texts[i]}")
     return labelled, texts
+
+
+def _settings(config: Config | None) -> dict[str, Any]:
+    if config is None:
+        return {}
+    names = ("budget", "protocol", "stop_when_solved")
+    return {**dataclasses.asdict(config.agent), **{name: getattr(config, name) for name in names}}
 
 
 def grouped(statuses: list[RunStatus], points: dict[str, list[tuple[float, float]]]) -> Curves:
@@ -146,12 +145,9 @@ def summarise(found: Curves) -> Summary:
     """
     envs = list(dict.fromkeys(env for _, env in found))
     labels = list(dict.fromkeys(label for label, _ in found))
+    ended = {place: [c.score for c in curves if c.ended] for place, curves in found.items()}
     scores = {
-        label: {
-            env: ended
-            for env in envs
-            if (ended := [c.score for c in found.get((label, env), []) if c.ended])
-        }
+        label: {env: ended[label, env] for env in envs if ended.get((label, env))}
         for label in labels
     }
     envs = [env for env in envs if any(env in by_env for by_env in scores.values())]
@@ -192,18 +188,16 @@ def _references(
         return known, scales.pop()
     uniform, dqn = scores.get("uniform", {}), scores.get("dqn", {})
     if all(env in uniform and env in dqn for env in envs):
-        means = {env: (float(np.mean(uniform[env])), float(np.mean(dqn[env]))) for env in envs}
-        found = {env: _apart(low, high) for env, (low, high) in means.items()}
+        found = {env: _apart([np.mean(uniform[env]), np.mean(dqn[env])]) for env in envs}
         return found, "0 is the uniform policy and 1 the mean of DQN"
-    found = {}
-    for env in envs:
-        values = [value for by_env in scores.values() for value in by_env.get(env, [])]
-        found[env] = _apart(min(values), max(values))
+    values = {env: [x for by_env in scores.values() for x in by_env.get(env, [])] for env in envs}
+    found = {env: _apart([min(values[env]), max(values[env])]) for env in envs}
     return found, "0 is the worst run and 1 the best, for each environment by itself"
 
 
-def _apart(low: float, high: float) -> tuple[float, float]:
+def _apart(scores: list[Any]) -> tuple[float, float]:
     """Return two scores that differ: where all runs are equal, all score 1."""
+    low, high = map(float, scores)
     return (low, high) if abs(high - low) > 1e-12 else (low - 1.0, low)
 
 
@@ -211,16 +205,13 @@ def lines(summary: Summary) -> list[str]:
     """Return the scores as a Markdown table, with 95% intervals over seeds."""
     rows = []
     for label, by_env in summary.scores.items():
-        row = [label]
-        for env in summary.envs:
-            row.append(_cell(np.array(by_env[env])) if env in by_env else "")
+        cells = [_cell(by_env.get(env, [])) for env in summary.envs]
+        total = ""
         if label in summary.normalised:
             value, (low, high) = summary.iqm(label)
             seeds = summary.normalised[label].shape[1]
-            row.append(f"{value:.2f}" + (f" ({low:.2f} to {high:.2f})" if seeds > 1 else ""))
-        else:
-            row.append("")
-        rows.append(row)
+            total = f"{value:.2f}" + (f" ({low:.2f} to {high:.2f})" if seeds > 1 else "")
+        rows.append([label, *cells, total])
     over = "" if len(summary.common) == len(summary.envs) else ", ".join(summary.common)
     if not summary.common:
         over = "none, since no environment was used for all of them"
@@ -233,8 +224,8 @@ def lines(summary: Summary) -> list[str]:
     ]
 
 
-def _cell(scores: Float[np.ndarray, " n"]) -> str:
-    if len(scores) == 1:
-        return f"{scores[0]:.4g}"
-    low, high = statistics.interval(scores[None], statistics.mean)
-    return f"{scores.mean():.4g} ({low:.4g} to {high:.4g})"
+def _cell(scores: list[float]) -> str:
+    if len(scores) < 2:
+        return "".join(f"{score:.4g}" for score in scores)
+    low, high = statistics.interval(np.array([scores]), statistics.mean)
+    return f"{np.mean(scores):.4g} ({low:.4g} to {high:.4g})"

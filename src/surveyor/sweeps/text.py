@@ -16,25 +16,15 @@ def table(header: list[str], rows: Iterable[list[Any]]) -> list[str]:
 
 
 def write(out: Path, name: str, data: Any, lines: list[str], picture: Path | None = None) -> None:
-    """Write a result as JSON and Markdown, print its text, and say where the files are.
-
-    **Arguments:**
-
-    - `out`: the folder, made if it does not exist.
-    - `name`: the files' name without suffix.
-    - `data`: the result as plain data.
-    - `lines`: the result as text.
-    - `picture`: a picture of it that was already written, to be mentioned too.
-    """
+    """Write a result as `name`.json and `name`.md, print its text and the paths of all files."""
     text = "\n".join(lines) + "\n"
     try:
         out.mkdir(parents=True, exist_ok=True)
         (out / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n", "utf-8")
         (out / f"{name}.md").write_text(text, "utf-8")
     except OSError as error:
-        raise SurveyorError(
-            f"The output folder '{out}' cannot be written: {error.strerror}."
-        ) from None
+        said = f"cannot be written: {error.strerror}"
+        raise SurveyorError(f"The output folder '{out}' {said}.") from None
     also = "" if picture is None else f", {picture}"
     print(f"Written: {out / name}.json, {out / name}.md{also}", file=sys.stderr)
     print(text)

@@ -15,15 +15,7 @@ from surveyor.sweeps.spec import Planned
 def train(
     planned: list[Planned], out: str, engine: Engine, run_options: RunOptions = work.DEFAULT_OPTIONS
 ) -> list[Record | None]:
-    """Train the runs that have not ended yet; return the result of every run.
-
-    **Arguments:**
-
-    - `planned`: the runs.
-    - `out`: the folder or URL for the run folders.
-    - `engine`: where to train, and with which resources.
-    - `run_options`: what to do for each run beside training.
-    """
+    """Train the runs that have not ended in a folder or URL; return the result of every run."""
     where = storage.at(out)
     where.prepare()
     status.write_plan(where, planned)
@@ -48,12 +40,10 @@ def _train(
         return pool.train_all(configs, out, overview, run_options, alone=False)
     from surveyor.launch import cluster
 
-    resources = [
-        cluster.Resources(engine.cpus, engine.gpus, found.memory) for found in estimates(configs)
-    ]
-    return cluster.train_all(
-        configs, out, overview, run_options, address=engine.address, resources=resources
-    )
+    memory = [found.memory for found in estimates(configs)]
+    resources = [cluster.Resources(engine.cpus, engine.gpus, size) for size in memory]
+    options = {"address": engine.address, "resources": resources}
+    return cluster.train_all(configs, out, overview, run_options, **options)
 
 
 def _ended(where: storage.Storage, config: Config) -> Record | None:
