@@ -62,7 +62,7 @@ class SuccessorUncertainties(Agent[SUState[Model], W], Generic[Model]):
         return state.model.w
 
     def q(self, state: SUState[Model], index: W, obs: Obs) -> Float[Array, "*b actions"]:
-        """a ← argmax_z ⟨ψ̂(s, z), w⟩: the Q values that `act` maximises."""
+        """Return ⟨ψ̂(s, ·), w⟩, which a ← argmax_z maximises over actions z."""
         return state.model.psi(obs) @ index
 
     def observe(self, state: SUState[Model], transitions: Transition, mask: Mask) -> SUState[Model]:
