@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -32,20 +33,14 @@ Page = dict[str, Any]
 def collect(
     source: str | Path,
     out: Path | None = None,
-    *,
     episodes: bool = True,
     live: bool = False,
     env: Any = None,
 ) -> Page:
-    """Return the data of a run, or of the runs in a folder.
+    """Return the data of a run, of the runs in a folder, or of those at a folder's URL.
 
-    **Arguments:**
-
-    - `source`: a run's folder, a folder of runs, or a URL of the latter.
-    - `out`: the file of the page, to which links to runs are relative; None makes no links.
-    - `episodes`: True to play a greedy episode if there is a single run on images.
-    - `live`: True for the page of `surveyor watch`, which plays no episode.
-    - `env`: the environment to play in, if it was passed as an object.
+    Links to runs are relative to `out`, the file of the page; None makes no links. A single run on
+    images plays a greedy episode if `episodes`, in `env` if given; a `live` page plays none.
     """
     source = str(source)
     single = "://" not in source and any((Path(source) / name).exists() for name in status.FILES)
@@ -63,18 +58,16 @@ def collect(
         alone = [status.read(folder, title, None, where)] if single else None
         statuses = alone or status.read_all(where)
         runs, found = [], {}
+        base = None if out is None or "://" in source else out.resolve().parent
         for each in statuses:
-            link = None if out is None or "://" in source else folder / each.name
-            run, points = _run(folder, each)
-            run["link"] = None if link is None else _relative(link, out)
-            runs.append(run)
-            found[each.name] = points
+            run, found[each.name] = _run(folder, each)
+            path = (folder / each.name).resolve()
+            runs.append({**run, "link": None if base is None else os.path.relpath(path, base)})
         statuses, settings = summary.distinguish(statuses)
         for run, text in zip(runs, settings, strict=True):
             run["settings"] = text
         size = add_beliefs(runs, statuses, folder)
-        more = {"episodes": episodes and not live, "live": live, "env": env}
-        add_episode(runs, statuses, folder, **more)
+        add_episode(runs, statuses, folder, episodes and not live, live, env)
     curves = {} if single else summary.grouped(statuses, found)
     return {
         "title": title,
@@ -88,29 +81,21 @@ def collect(
     }
 
 
-def _relative(path: Path, out: Path | None) -> str:
-    return os.path.relpath(path.resolve(), (out or Path()).resolve().parent)
-
-
 def _run(folder: Path, each: RunStatus) -> tuple[Page, list[tuple[float, float]]]:
     """Return a run's row of the table with its details, and its return over time."""
     config, result = each.config, each.result or {}
     records, missing, notes = _records(folder / each.name, each.state)
     points = [found for record in records if (found := summary.point(record)) is not None]
+    names = ("name", "label", "state", "done", "budget", "reason")
     run = {
-        "name": each.name,
-        "label": each.label,
-        "state": each.state,
+        **{key: getattr(each, key) for key in names},
         "env": None if config is None else config.env,
         "agent": None if config is None else agents.name_of(config.agent),
         "seed": None if config is None else config.seed,
-        "done": each.done,
-        "budget": each.budget,
         "unit": "steps" if config is not None and config.steps is not None else "episodes",
         "return": each.latest,
         "solved_at": status.number(result.get("solved_at")),
         "seconds": status.number(result.get("seconds")),
-        "reason": each.reason,
         "config": _read_json(folder / each.name / "config.json"),
         "metrics": _metrics(records),
         "missing": missing,
@@ -157,8 +142,10 @@ def _metrics(records: list[Record]) -> dict[str, list[float | None]]:
         if name in ("step", "frames", "episode", "episodes"):
             found = [status.number(part[-1].get(name)) for part in parts]
         elif name == "returns":
-            name, found = "return", [_mean([(summary.point(r) or (0, None))[1] for r in part])
-                                     for part in parts]  # fmt: skip
+            known = [
+                [found[1] for each in part if (found := summary.point(each))] for part in parts
+            ]
+            name, found = "return", [_mean(values) for values in known]
         else:
             found = [_mean([status.number(record.get(name)) for record in part]) for part in parts]
         if any(value is not None for value in found):
@@ -166,7 +153,7 @@ def _metrics(records: list[Record]) -> dict[str, list[float | None]]:
     return columns
 
 
-def _mean(values: list[float | None]) -> float | None:
+def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 
@@ -180,8 +167,8 @@ def _curves(found: Curves, statuses: list[RunStatus]) -> list[Page]:
         times, values = common(runs, max(2, min(CURVE_POINTS, records)))
         if not len(times):
             continue
-        series = {"label": label, "seeds": len(values), "x": packed(times)}
-        series["mean"] = packed(values.mean(axis=0))
+        mean = packed(values.mean(axis=0))
+        series = {"label": label, "seeds": len(values), "x": packed(times), "mean": mean}
         if len(values) > 1:
             low, high = statistics.curve_interval(values)
             series |= {"low": packed(low), "high": packed(high)}

@@ -26,13 +26,7 @@ BATCH = 32
 
 
 def play(run: Run, seed: int = 0) -> dict[str, Any]:
-    """Return frames of an episode with mean and standard deviation of each action's Q value.
-
-    **Arguments:**
-
-    - `run`: the run, with its checkpoint.
-    - `seed`: seed of the episode.
-    """
+    """Return frames of an episode with mean and standard deviation of each action's Q value."""
     seen: list[np.ndarray] = []
     taken: list[int] = []
     pictures: list[str] = []
@@ -73,8 +67,7 @@ def _beliefs(run: Run, obs: np.ndarray) -> Arrays:
         rows = np.minimum(np.arange(begin, begin + BATCH), len(obs) - 1)
         key = jax.random.key(0)  # equal samples for every frame
         parts.append(beliefs.about(run.agent, run.state, obs[rows], key))
-    names = parts[0]
-    return {name: np.concatenate([part[name] for part in parts])[: len(obs)] for name in names}
+    return {name: np.concatenate([part[name] for part in parts])[: len(obs)] for name in parts[0]}
 
 
 def _moments(dissent: np.ndarray) -> list[int]:

@@ -10,8 +10,8 @@ from pathlib import Path
 from surveyor.errors import SurveyorError
 from surveyor.report import page
 from surveyor.report.collect import collect
-from surveyor.runs import api
 from surveyor.runs.folder import RunFolder
+from surveyor.runs.signals import handle_signals
 from surveyor.sweeps.status import FILES, PLAN
 
 HOST = "127.0.0.1"
@@ -46,10 +46,7 @@ class Source:
 
 
 def server(folder: Path, port: int = 0) -> http.server.ThreadingHTTPServer:
-    """Return a server on the loopback address; port 0 chooses a free one.
-
-    Raise `SurveyorError` if the folder has no runs or the port is taken.
-    """
+    """Return a server on the loopback address; raise if there are no runs or the port is taken."""
     source = Source(folder)
     source.now()  # raises if there is nothing to show
 
@@ -79,10 +76,10 @@ def server(folder: Path, port: int = 0) -> http.server.ThreadingHTTPServer:
         def _send(self, kind: str, text: str, version: str) -> None:
             content = text.encode()
             self.send_response(200)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(content)))
-            self.send_header("Cache-Control", "no-store")
-            self.send_header("X-Version", version)
+            headers = {"Content-Type": kind, "Content-Length": str(len(content))}
+            headers |= {"Cache-Control": "no-store", "X-Version": version}
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(content)
 
@@ -104,9 +101,8 @@ def serve(folder: Path, port: int) -> int:
     page.plotly()
     found = server(folder, port)
     stop = threading.Event()
-    with api.handle_signals(lambda *_: stop.set()):
-        thread = threading.Thread(target=found.serve_forever, daemon=True)
-        thread.start()
+    with handle_signals(lambda *_: stop.set()):
+        threading.Thread(target=found.serve_forever, daemon=True).start()
         address = f"http://{HOST}:{found.server_address[1]}/"
         print(f"{address} shows {folder}; Ctrl-C ends it.", flush=True)
         stop.wait()

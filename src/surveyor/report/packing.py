@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from surveyor.training.film import coloured
+
 MIN_SIDE = 160
 """Pixels below which the shorter side of a picture is not reduced."""
 KINDS = {"float32": "f4", "int32": "i4", "int8": "i1"}
@@ -37,17 +39,11 @@ def picture(pixels: np.ndarray) -> str:
 
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     body = part(b"IHDR", header) + part(b"IDAT", zlib.compress(rows.tobytes())) + part(b"IEND", b"")
-    png = b"\x89PNG\r\n\x1a\n" + body
-    return "data:image/png;base64," + base64.b64encode(png).decode()
+    return "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + body).decode()
 
 
 def image_of(obs: np.ndarray) -> np.ndarray:
-    """Return a picture of an observation with three axes.
-
-    Show colours as they are, channels of truth values as colours, else the last frame in grey.
-    """
-    from surveyor.training.film import coloured
-
+    """Return colours as they are, channels of truth values as colours, else the last frame."""
     if obs.dtype == bool:
         return coloured(obs)
     if obs.shape[-1] == 3:

@@ -14,13 +14,10 @@ from surveyor.runs.checkpoint import write_atomically
 def render(data: str) -> str:
     """Return the whole page around data that is JSON."""
     assets = resources.files("surveyor.report") / "assets"
-    parts = {
-        "STYLE": (assets / "report.css").read_text("utf-8"),
-        "SCRIPT": (assets / "report.js").read_text("utf-8"),
-        "PLOTLY": plotly(),
-        "DATA": data,
-    }
-    return Template((assets / "page.html").read_text("utf-8")).substitute(parts)
+    page, style, script = (
+        (assets / name).read_text("utf-8") for name in ("page.html", "report.css", "report.js")
+    )
+    return Template(page).substitute(STYLE=style, SCRIPT=script, PLOTLY=plotly(), DATA=data)
 
 
 def write(data: dict[str, Any], path: Path) -> Path:

@@ -32,14 +32,7 @@ Snapshots = list[tuple[int, Arrays]]
 
 
 def add_beliefs(runs: list[Page], statuses: list[RunStatus], folder: Path) -> int:
-    """Add beliefs to the data of each run, or a note on why there are none; return their size.
-
-    **Arguments:**
-
-    - `runs`: the data of each run, to be changed.
-    - `statuses`: the status of each run.
-    - `folder`: the folder that holds the runs' folders.
-    """
+    """Add beliefs to the data of each run, or a note on why there are none; return their size."""
     total = 0
     for run, status in zip(runs, statuses, strict=True):
         kept = RunFolder(folder / status.name)
@@ -55,11 +48,11 @@ def add_beliefs(runs: list[Page], statuses: list[RunStatus], folder: Path) -> in
             run["notes"].append(ELSEWHERE)
         elif (found := _beliefs(run, kept, status.config)) is not None:
             size = len(json.dumps(found))
-            if len(runs) == 1 or total + size <= MAX_BYTES:
-                run["beliefs"] = found
-                total += size
-            else:
+            if len(runs) > 1 and total + size > MAX_BYTES:
                 run["notes"].append(ELSEWHERE)
+                continue
+            run["beliefs"] = found
+            total += size
     return total
 
 
@@ -73,19 +66,11 @@ def _beliefs(run: Page, kept: RunFolder, config: Config) -> Page | None:
     if not snapshots:
         return None
     try:
-        if config.family.shows == "map":
-            return _on_a_map(run, config, snapshots)
-        return _at_observations(_observations(kept), snapshots)
+        on_map = config.family.shows == "map"
+        return _on_a_map(run, config, snapshots) if on_map else _at_observations(kept, snapshots)
     except Exception as error:
         run["missing"].append(f"The beliefs cannot be shown ({error}).")
         return None
-
-
-def _observations(kept: RunFolder) -> np.ndarray:
-    try:
-        return kept.read_snapshot(OBSERVED)["obs"]
-    except Exception:  # the reader of a damaged archive may raise anything
-        raise SurveyorError("their observations cannot be read") from None
 
 
 def _on_a_map(run: Page, config: Config, snapshots: Snapshots) -> Page:
@@ -114,27 +99,21 @@ def _on_a_map(run: Page, config: Config, snapshots: Snapshots) -> Page:
 
 
 def _snapshot(env: Environment, at: int, found: Arrays, states: int) -> Page:
-    for name, shape in {"visits": 2, "mean": 2, "std": 2, "probability": 1}.items():
-        if found[name].shape != (states, 2)[:shape]:
-            raise ValueError(f"{name} is cut off")
-    if found["correlation"].ndim != 2:
-        raise ValueError("correlation is cut off")
+    axes = {"visits": 2, "mean": 2, "std": 2, "probability": 1}
+    whole = all(found[name].shape == (states, 2)[:count] for name, count in axes.items())
+    if not whole or found["correlation"].ndim != 2:
+        raise ValueError("arrays are cut off")
+    walks = zip(found["paths"], found["succeeded"], strict=True)
+    correlation = np.nan_to_num(found["correlation"].astype(float)).clip(-1, 1)
     return {
         "at": at,
-        **{name: packed(found[name]) for name in ("visits", "mean", "std", "probability")},
-        "paths": [
-            _walk(env, path[path >= 0], bool(succeeded))
-            for path, succeeded in zip(found["paths"], found["succeeded"], strict=True)
-        ],
+        **{name: packed(found[name]) for name in axes},
+        "paths": [_walk(env, path[path >= 0], bool(succeeded)) for path, succeeded in walks],
         "joint": float(found["joint"]),
         "samples": int(found.get("joint_samples", beliefs.SAMPLES)),
         "log10_factorised": float(found["log10_factorised"]),
-        "correlation": packed(_percent(found["correlation"])),
+        "correlation": packed(np.rint(100 * correlation).astype(np.int8)),  # in percent
     }
-
-
-def _percent(correlation: np.ndarray) -> np.ndarray:
-    return np.rint(100 * np.nan_to_num(correlation.astype(float)).clip(-1, 1)).astype(np.int8)
 
 
 def _walk(env: Environment, states: np.ndarray, succeeded: bool) -> Page:
@@ -142,41 +121,29 @@ def _walk(env: Environment, states: np.ndarray, succeeded: bool) -> Page:
     return {"rows": rows.tolist(), "columns": columns.tolist(), "succeeded": succeeded}
 
 
-def _at_observations(obs: np.ndarray, snapshots: Snapshots) -> Page:
+def _at_observations(kept: RunFolder, snapshots: Snapshots) -> Page:
     """Return beliefs at a few observations."""
-    images = [image_of(one) if one.ndim == 3 else None for one in obs]
-    texts = [np.array2string(one, precision=3, threshold=12) for one in obs]
+    try:
+        obs = kept.read_snapshot(OBSERVED)["obs"]
+    except Exception:  # the reader of a damaged archive may raise anything
+        raise SurveyorError("their observations cannot be read") from None
+    images = obs.ndim == 4
+    names = ("mean", "std", "probability")
     return {
         "kind": "observations",
-        "pictures": [None if image is None else picture(image) for image in images],
-        "texts": [text if image is None else "" for text, image in zip(texts, images, strict=True)],
+        "pictures": [picture(image_of(one)) if images else None for one in obs],
+        "texts": ["" if images else np.array2string(one, precision=3, threshold=12) for one in obs],
         "at": [at for at, _ in snapshots],
-        **{
-            name: packed(np.stack([found[name] for _, found in snapshots]))
-            for name in ("mean", "std", "probability")
-        },
+        **{name: packed(np.stack([found[name] for _, found in snapshots])) for name in names},
     }
 
 
 def add_episode(
-    runs: list[Page],
-    statuses: list[RunStatus],
-    folder: Path,
-    *,
-    episodes: bool,
-    live: bool,
-    env: Any = None,
+    runs: list[Page], statuses: list[RunStatus], folder: Path, episodes: bool, live: bool, env: Any
 ) -> None:
-    """Play a greedy episode if there is a single run, on images, with a checkpoint.
+    """Play a greedy episode if `episodes` and there is a single run on images, with a checkpoint.
 
-    **Arguments:**
-
-    - `runs`: the data of each run, to be changed.
-    - `statuses`: the status of each run.
-    - `folder`: the folder that holds the runs' folders.
-    - `episodes`: False to play none.
-    - `live`: True to add a note in place of an episode.
-    - `env`: the environment to play in, if it was passed as an object.
+    Add a note in place of an episode if `live`; play in `env` if it is not None.
     """
     for run, status in zip(runs, statuses, strict=True):
         shows = "map" if status.config is None else status.config.family.shows
