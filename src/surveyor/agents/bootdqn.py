@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int
 from surveyor.agents.learner import QLearner
 from surveyor.agents.options import require_at_least, require_share
 from surveyor.models.losses import td_target
-from surveyor.models.q import FixedQ, QModel
+from surveyor.models.q import FixedQ, Heads, QModel, QValues
 from surveyor.types import PRNG, Batch, EnvSpec, Mask, Obs, Transition, Update
 
 
@@ -96,13 +96,11 @@ class BootDQN(QLearner[BootDQNState, Int[Array, " heads"]]):
         ensemble, update = state.ensemble.fit(batch, targets, self.loss, heads, mask)
         return BootDQNState(ensemble, state.prior, state.masks), update
 
-    def _prior(
-        self, state: BootDQNState, obs: Obs, heads: Int[Array, " g"]
-    ) -> Float[Array, "*b g actions"] | float:
+    def _prior(self, state: BootDQNState, obs: Obs, heads: Heads) -> QValues | float:
         return 0.0 if state.prior is None else state.prior.q(obs, heads)
 
     def _mask(
-        self, state: BootDQNState, number: Int[Array, " b"], heads: Int[Array, " g"]
+        self, state: BootDQNState, number: Int[Array, " b"], heads: Heads
     ) -> Float[Array, "b g"]:
         """Return 1 where a transition is in a head's bootstrap: the same coin at every call."""
         if self.bootstrap == 1:

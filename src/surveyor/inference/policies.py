@@ -14,6 +14,9 @@ from jaxtyping import Array, Float
 from surveyor.inference.posterior import Posterior
 from surveyor.types import PRNG
 
+Psi = Float[Array, "b actions d"]
+Values = Float[Array, "b actions"]
+
 
 def greedy_policy(q: Float[Array, "..."], axis: int = -1) -> Float[Array, "..."]:
     """Return the greedy action probabilities of Q values along `axis`; ties are shared."""
@@ -31,13 +34,7 @@ def entropy(policy: Float[Array, "*b actions"]) -> Float[Array, "*b"]:
 class ReferencePolicy(Protocol):
     """A rule for the action probabilities of the reference policy."""
 
-    def __call__(
-        self,
-        posterior: Posterior,
-        psi: Float[Array, "b actions d"],
-        q: Float[Array, "b actions"],
-        key: PRNG,
-    ) -> Float[Array, "b actions"]:
+    def __call__(self, posterior: Posterior, psi: Psi, q: Values, key: PRNG) -> Values:
         """Return π(s) from the posterior of w, ψ̂(s, ·) and the mean Q values."""
         ...
 
@@ -49,13 +46,7 @@ class Joint(eqx.Module):
     scale: float = 1.0
     """Factor on the deviation of Q from its mean."""
 
-    def __call__(
-        self,
-        posterior: Posterior,
-        psi: Float[Array, "b actions d"],
-        q: Float[Array, "b actions"],
-        key: PRNG,
-    ) -> Float[Array, "b actions"]:
+    def __call__(self, posterior: Posterior, psi: Psi, q: Values, key: PRNG) -> Values:
         d = psi.shape[-1]
         noise = posterior.sample(key, (self.samples,), jnp.zeros(d))
         deviations = (psi.reshape(-1, d) @ noise.T).reshape(*q.shape, -1)
@@ -68,13 +59,7 @@ class PerExample(eqx.Module):
     scale: float = 1.0
     """Factor on the deviation of Q from its mean."""
 
-    def __call__(
-        self,
-        posterior: Posterior,
-        psi: Float[Array, "b actions d"],
-        q: Float[Array, "b actions"],
-        key: PRNG,
-    ) -> Float[Array, "b actions"]:
+    def __call__(self, posterior: Posterior, psi: Psi, q: Values, key: PRNG) -> Values:
         noise = posterior.sample(key, (len(q),), jnp.zeros(psi.shape[-1]))
         deviations = jnp.sum(psi * noise[:, None], axis=-1)
         return greedy_policy(q + self.scale * deviations)
@@ -87,13 +72,7 @@ class Marginal(eqx.Module):
     scale: float = 1.0
     """Factor on the deviation of Q from its mean."""
 
-    def __call__(
-        self,
-        posterior: Posterior,
-        psi: Float[Array, "b actions d"],
-        q: Float[Array, "b actions"],
-        key: PRNG,
-    ) -> Float[Array, "b actions"]:
+    def __call__(self, posterior: Posterior, psi: Psi, q: Values, key: PRNG) -> Values:
         deviations = jnp.sqrt(posterior.variance(psi))[:, :, None]
         deviations = deviations * jax.random.normal(key, (*q.shape, self.samples))
         return jnp.mean(greedy_policy(q[:, :, None] + self.scale * deviations, 1), axis=2)
@@ -106,11 +85,5 @@ class Optimistic(eqx.Module):
     between.
     """
 
-    def __call__(
-        self,
-        posterior: Posterior,
-        psi: Float[Array, "b actions d"],
-        q: Float[Array, "b actions"],
-        key: PRNG,
-    ) -> Float[Array, "b actions"]:
+    def __call__(self, posterior: Posterior, psi: Psi, q: Values, key: PRNG) -> Values:
         return greedy_policy(q + jnp.sqrt(posterior.variance(psi)))

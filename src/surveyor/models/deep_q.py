@@ -3,12 +3,12 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from surveyor.models.layers import matmul
 from surveyor.models.losses import Penalty
 from surveyor.models.optimiser import Adam, Trained
-from surveyor.models.q import q_losses
+from surveyor.models.q import Heads, QValues, q_losses
 from surveyor.models.torsos import Torso, TorsoName
 from surveyor.types import PRNG, Batch, EnvSpec, Obs, Update
 
@@ -20,13 +20,13 @@ class QNet(eqx.Module):
     W: Float[Array, "h outputs"]
     heads: int = eqx.field(static=True)
 
-    def q(self, obs: Obs, heads: Int[Array, " g"] | None = None) -> Float[Array, "*b g actions"]:
+    def q(self, obs: Obs, heads: Heads | None = None) -> QValues:
         """Return Q(s, ·) of these heads or of all."""
         rows, lead = self.torso.flatten(obs)
         q = matmul(self.W.T, self.torso(rows)).T.reshape(*lead, self.heads, -1)
         return q if heads is None else q[..., heads, :]
 
-    def taken(self, batch: Batch, heads: Int[Array, " g"]) -> Float[Array, "b g"]:
+    def taken(self, batch: Batch, heads: Heads) -> Float[Array, "b g"]:
         """Return Q(s, a) of the actions in a batch."""
         action = batch.action[:, None, None]
         return jnp.take_along_axis(self.q(batch.obs, heads), action, axis=-1)[..., 0]
@@ -67,19 +67,17 @@ class DeepQ(eqx.Module):
         W = self.trained.net.W
         return jnp.moveaxis(W.reshape(len(W), self.heads, -1), 1, 0)
 
-    def features(self, obs: Obs, heads: Int[Array, " g"] | None = None) -> Float[Array, "*b 1 h"]:
+    def features(self, obs: Obs, heads: Heads | None = None) -> Float[Array, "*b 1 h"]:
         """Return φ(s), which all heads share."""
         torso = self.trained.net.torso
         rows, lead = torso.flatten(obs)
         return torso(rows).T.reshape(*lead, 1, -1)
 
-    def q(self, obs: Obs, heads: Int[Array, " g"] | None = None) -> Float[Array, "*b g actions"]:
+    def q(self, obs: Obs, heads: Heads | None = None) -> QValues:
         """Return Q(s, ·) of these heads or of all."""
         return self.trained.net.q(obs, heads)
 
-    def target_q(
-        self, obs: Obs, heads: Int[Array, " g"] | None = None
-    ) -> Float[Array, "*b g actions"]:
+    def target_q(self, obs: Obs, heads: Heads | None = None) -> QValues:
         """Return Q(s, ·) of the target network."""
         return self.trained.target.q(obs, heads)
 
@@ -88,7 +86,7 @@ class DeepQ(eqx.Module):
         batch: Batch,
         targets: Float[Array, "b g"],
         kind: Penalty,
-        heads: Int[Array, " g"] | None = None,
+        heads: Heads | None = None,
         mask: Float[Array, "b g"] | float = 1.0,
     ) -> tuple["DeepQ", Update]:
         """Take one step of Adam on the mean over heads, each with its own targets."""

@@ -22,13 +22,15 @@ class Targets(NamedTuple):
     """y_Q."""
 
 
+Scored = tuple[Float[Array, ""], Update]
+"""A loss, and its terms."""
+
+
 @runtime_checkable
 class Objective(Protocol):
     """A loss of a successor model's outputs."""
 
-    def __call__(
-        self, batch: Batch, targets: Targets, outputs: Outputs
-    ) -> tuple[Float[Array, ""], Update]:
+    def __call__(self, batch: Batch, targets: Targets, outputs: Outputs) -> Scored:
         """Return the loss, its terms as metrics, and each example's error of Q."""
         ...
 
@@ -41,9 +43,7 @@ class Equation4(eqx.Module):
     trains_phi: bool
     """Whether the first trains φ as well."""
 
-    def __call__(
-        self, batch: Batch, targets: Targets, outputs: Outputs
-    ) -> tuple[Float[Array, ""], Update]:
+    def __call__(self, batch: Batch, targets: Targets, outputs: Outputs) -> Scored:
         psi, phi, w, _ = outputs
         fixed_phi = phi if self.trains_phi else jax.lax.stop_gradient(phi)
         successor = jax.vmap(partial(successor_loss, kind=self.loss))(psi, fixed_phi, targets.psi)
@@ -68,9 +68,7 @@ class Weighted(eqx.Module):
     q_trains_w: bool
     """Whether the Q loss trains ŵ as well."""
 
-    def __call__(
-        self, batch: Batch, targets: Targets, outputs: Outputs
-    ) -> tuple[Float[Array, ""], Update]:
+    def __call__(self, batch: Batch, targets: Targets, outputs: Outputs) -> Scored:
         psi, phi, w, _ = outputs
         fixed_phi, trained = jax.lax.stop_gradient(phi), slice(outputs.trained)
         fixed_w = w if self.q_trains_w else jax.lax.stop_gradient(w)

@@ -14,6 +14,8 @@ from jaxtyping import Array, Float, Int
 from surveyor.models.losses import Penalty, penalty
 from surveyor.types import Batch, Obs, Update
 
+Heads = Int[Array, " g"]
+QValues = Float[Array, "*b g actions"]
 Model = TypeVar("Model")  # not `Self`, which beartype cannot check here
 
 
@@ -21,11 +23,11 @@ Model = TypeVar("Model")  # not `Self`, which beartype cannot check here
 class FixedQ(Protocol):
     """Q values that are never trained, of the heads of an ensemble."""
 
-    def q(self, obs: Obs, heads: Int[Array, " g"]) -> Float[Array, "*b g actions"]:
+    def q(self, obs: Obs, heads: Heads) -> QValues:
         """Return Q(s, ·) of these heads."""
         ...
 
-    def taken(self, batch: Batch, heads: Int[Array, " g"]) -> Float[Array, "b g"]:
+    def taken(self, batch: Batch, heads: Heads) -> Float[Array, "b g"]:
         """Return Q(s, a) of the actions in a batch."""
         ...
 
@@ -44,17 +46,15 @@ class QModel(Protocol):
         """W of all heads."""
         ...
 
-    def features(self, obs: Obs, heads: Int[Array, " g"] | None = None) -> Float[Array, "*b g h"]:
+    def features(self, obs: Obs, heads: Heads | None = None) -> Float[Array, "*b g h"]:
         """Return φ(s), the hidden layer, of these heads or of all."""
         ...
 
-    def q(self, obs: Obs, heads: Int[Array, " g"] | None = None) -> Float[Array, "*b g actions"]:
+    def q(self, obs: Obs, heads: Heads | None = None) -> QValues:
         """Return Q(s, ·) of these heads or of all."""
         ...
 
-    def target_q(
-        self, obs: Obs, heads: Int[Array, " g"] | None = None
-    ) -> Float[Array, "*b g actions"]:
+    def target_q(self, obs: Obs, heads: Heads | None = None) -> QValues:
         """Return Q(s, ·) of the target network."""
         ...
 
@@ -63,7 +63,7 @@ class QModel(Protocol):
         batch: Batch,
         targets: Float[Array, "b g"],
         kind: Penalty,
-        heads: Int[Array, " g"] | None = None,
+        heads: Heads | None = None,
         mask: Float[Array, "b g"] | float = 1.0,
     ) -> tuple[Model, Update]:
         """Take one step of Adam on each head's own targets, weighted by `mask`."""

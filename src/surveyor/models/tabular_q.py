@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from surveyor.models.losses import Penalty
-from surveyor.models.q import q_losses
+from surveyor.models.q import Heads, QValues, q_losses
 from surveyor.models.tables import RowAdam, Rows, Table
 from surveyor.types import PRNG, Batch, EnvSpec, Update
 
@@ -55,23 +55,17 @@ class TabularQ(eqx.Module):
         shared = self.adam.fetch(self.shared, self._all, self.steps)
         return self._unpack(shared.value)[1]
 
-    def features(
-        self, obs: Int[Array, "*b"], heads: Int[Array, " g"] | None = None
-    ) -> Float[Array, "*b g h"]:
+    def features(self, obs: Int[Array, "*b"], heads: Heads | None = None) -> Float[Array, "*b g h"]:
         """Return φ(s), the hidden layer, of these heads or of all."""
         hidden, shared = self._fetch(obs, heads)
         return self._features(hidden.value, shared.value)
 
-    def q(
-        self, obs: Int[Array, "*b"], heads: Int[Array, " g"] | None = None
-    ) -> Float[Array, "*b g actions"]:
+    def q(self, obs: Int[Array, "*b"], heads: Heads | None = None) -> QValues:
         """Return Q(s, ·) of these heads or of all."""
         hidden, shared = self._fetch(obs, heads)
         return self._q(hidden.value, shared.value)
 
-    def target_q(
-        self, obs: Int[Array, "*b"], heads: Int[Array, " g"] | None = None
-    ) -> Float[Array, "*b g actions"]:
+    def target_q(self, obs: Int[Array, "*b"], heads: Heads | None = None) -> QValues:
         """Return Q(s, ·): tables have no target network."""
         return self.q(obs, heads)
 
@@ -80,7 +74,7 @@ class TabularQ(eqx.Module):
         batch: Batch,
         targets: Float[Array, "b g"],
         kind: Penalty,
-        heads: Int[Array, " g"] | None = None,
+        heads: Heads | None = None,
         mask: Float[Array, "b g"] | float = 1.0,
     ) -> tuple["TabularQ", Update]:
         """Take one step of Adam on each head's own targets, weighted by `mask`."""
@@ -108,15 +102,13 @@ class TabularQ(eqx.Module):
     def _all(self) -> Int[Array, " heads"]:
         return jnp.arange(self.heads)
 
-    def _fetch(
-        self, obs: Int[Array, "*b"], heads: Int[Array, " g"] | None = None
-    ) -> tuple[Rows, Rows]:
+    def _fetch(self, obs: Int[Array, "*b"], heads: Heads | None = None) -> tuple[Rows, Rows]:
         heads = self._all if heads is None else heads
         steps = self.steps[heads]
         hidden = self.adam.fetch(self.hidden, self._ids(obs, heads), steps)
         return hidden, self.adam.fetch(self.shared, heads, steps)
 
-    def _ids(self, obs: Int[Array, "*b"], heads: Int[Array, " g"]) -> Int[Array, "*b g"]:
+    def _ids(self, obs: Int[Array, "*b"], heads: Heads) -> Int[Array, "*b g"]:
         return obs[..., None] * self.heads + heads
 
     def _unpack(
@@ -130,9 +122,7 @@ class TabularQ(eqx.Module):
     ) -> Float[Array, "*b g h"]:
         return jax.nn.relu(hidden + self._unpack(shared)[0])
 
-    def _q(
-        self, hidden: Float[Array, "*b g h"], shared: Float[Array, "g width"]
-    ) -> Float[Array, "*b g actions"]:
+    def _q(self, hidden: Float[Array, "*b g h"], shared: Float[Array, "g width"]) -> QValues:
         # A sum for each action: as one product, XLA would transpose every array for it.
         W, features = self._unpack(shared)[1], self._features(hidden, shared)
         q = [jnp.sum(features * W[..., a], axis=-1) for a in range(W.shape[-1])]
@@ -144,10 +134,10 @@ class FixedTable(eqx.Module):
 
     values: Float[Array, "n heads actions"]
 
-    def q(self, obs: Int[Array, "*b"], heads: Int[Array, " g"]) -> Float[Array, "*b g actions"]:
+    def q(self, obs: Int[Array, "*b"], heads: Heads) -> QValues:
         """Return Q(s, ·) of these heads."""
         return self.values[obs[..., None], heads]
 
-    def taken(self, batch: Batch, heads: Int[Array, " g"]) -> Float[Array, "b g"]:
+    def taken(self, batch: Batch, heads: Heads) -> Float[Array, "b g"]:
         """Return Q(s, a) of the actions in a batch."""
         return self.values[batch.obs[:, None], heads, batch.action[:, None]]

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, Shaped
+from jaxtyping import Array, Float, Int
 
 from surveyor.models.layers import Dense
 from surveyor.models.optimiser import Adam
@@ -16,6 +16,8 @@ from surveyor.models.tables import RowAdam, Table
 from surveyor.types import EnvSpec, Obs
 
 Model = TypeVar("Model")  # not `Self`, which beartype cannot check here
+Features = Float[Array, "*b h"]
+Values = Float[Array, "*b actions"]
 Loss = Callable[[Float[Array, "b actions"]], Float[Array, ""]]
 
 
@@ -23,12 +25,12 @@ Loss = Callable[[Float[Array, "b actions"]], Float[Array, ""]]
 class UncertaintyModel(Protocol):
     """u(s, ·), which is never negative."""
 
-    def value(self, obs: Obs, features: Float[Array, "*b h"]) -> Float[Array, "*b actions"]:
+    def value(self, obs: Obs, features: Features) -> Values:
         """Return u(s, ·), given the hidden layer of the Q model."""
         ...
 
     def fit(
-        self: Model, obs: Shaped[Array, "b ..."], features: Float[Array, "b h"], loss: Loss
+        self: Model, obs: Obs, features: Features, loss: Loss
     ) -> tuple[Model, Float[Array, ""]]:
         """Take one step of Adam on a loss of u(s, ·); return the loss too."""
         ...
@@ -48,14 +50,12 @@ class TabularU(eqx.Module):
         table = Table.create(jnp.full(shape, _softplus_inverse(start)))
         return cls(table, jnp.zeros((), jnp.int32), RowAdam(learning_rate))
 
-    def value(
-        self, obs: Int[Array, "*b"], features: Float[Array, "*b h"]
-    ) -> Float[Array, "*b actions"]:
+    def value(self, obs: Int[Array, "*b"], features: Features) -> Values:
         """Return u(s, ·)."""
         return jax.nn.softplus(self.adam.fetch(self.table, obs, self.step).value)
 
     def fit(
-        self, obs: Int[Array, " b"], features: Float[Array, "b h"], loss: Loss
+        self, obs: Int[Array, " b"], features: Features, loss: Loss
     ) -> tuple["TabularU", Float[Array, ""]]:
         """Take one step of Adam on a loss of u(s, ·); return the loss too."""
         rows = self.adam.fetch(self.table, obs, self.step)
@@ -80,13 +80,11 @@ class DeepU(eqx.Module):
         adam = Adam(learning_rate)
         return cls(layer, adam.init(layer), adam)
 
-    def value(self, obs: Obs, features: Float[Array, "*b h"]) -> Float[Array, "*b actions"]:
+    def value(self, obs: Obs, features: Features) -> Values:
         """Return u(s, ·)."""
         return _of_layer(self.layer, features)
 
-    def fit(
-        self, obs: Shaped[Array, "b ..."], features: Float[Array, "b h"], loss: Loss
-    ) -> tuple["DeepU", Float[Array, ""]]:
+    def fit(self, obs: Obs, features: Features, loss: Loss) -> tuple["DeepU", Float[Array, ""]]:
         """Take one step of Adam on a loss of u(s, ·); return the loss too."""
         of_layer = lambda layer: loss(_of_layer(layer, features))  # noqa: E731
         found, gradient = jax.value_and_grad(of_layer)(self.layer)
@@ -94,7 +92,7 @@ class DeepU(eqx.Module):
         return DeepU(layer, moments, self.adam), found
 
 
-def _of_layer(layer: Dense, features: Float[Array, "*b h"]) -> Float[Array, "*b actions"]:
+def _of_layer(layer: Dense, features: Features) -> Values:
     rows = jax.lax.stop_gradient(features).reshape(-1, features.shape[-1])
     return jax.nn.softplus(layer(rows.T)).T.reshape(*features.shape[:-1], -1)
 
