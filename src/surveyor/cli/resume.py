@@ -37,7 +37,7 @@ def main(argv: list[str]) -> int:
     from surveyor.runs.folder import RunFolder
 
     config = RunFolder.open(options.run).config()
-    with Reporter.of([f"{config.env} seed {config.seed}"], config) as reporter:
+    with Reporter([f"{config.env} seed {config.seed}"], config) as reporter:
         run = api.resume(
             options.run,
             tensorboard=options.tensorboard,

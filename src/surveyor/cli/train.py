@@ -161,7 +161,7 @@ def _train(options: Any, agent: Any, env: str, title: str) -> int:
     configs = [api.configure(agent, env, seed=seed, **budget) for seed in seeds]
     sinks = loggers.check(tensorboard=options.tensorboard, wandb=options.wandb)
     names = [f"{config.env} seed {config.seed}" for config in configs]
-    with Reporter.of(names, configs[0]) as reporter:
+    with Reporter(names, configs[0]) as reporter:
         more = RunOptions(retrain=True, sinks=sinks, beliefs=not options.no_beliefs)
         results = pool.train_all(configs, options.out, reporter, more)
     begun = [result for result in results if result and "failure" not in result]

@@ -1,8 +1,7 @@
 """Train many runs on a Ray cluster, one task per run.
 
-Ray places each task on a node with the requested resources, and restarts it elsewhere if its
-process or node is lost; it then continues from the last checkpoint in shared storage. A driver that
-was killed can be started again and submits the remaining runs.
+Ray restarts a task elsewhere if its process or node is lost; it then continues from the last
+checkpoint in shared storage. A driver that was killed can be started again.
 """
 
 import contextlib
@@ -23,13 +22,14 @@ import jax
 
 from surveyor.errors import HeldError, SurveyorError, missing
 from surveyor.launch import work
-from surveyor.launch.pool import RETRIES, RETRY_SECONDS, RunCallback, log
-from surveyor.launch.progress import done
+from surveyor.launch.pool import RETRIES, RETRY_SECONDS, RunCallback
+from surveyor.launch.progress import log
 from surveyor.launch.work import RunOptions
 from surveyor.runs import storage
-from surveyor.runs.api import handle_signals
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
+from surveyor.runs.run import done
+from surveyor.runs.signals import handle_signals
 
 ANSWER_SECONDS = 30.0
 """Seconds within which a cluster must answer."""
@@ -44,10 +44,8 @@ class Resources:
     memory: int = 0
 
     def environment(self) -> dict[str, str]:
-        """Return environment variables that limit threads and accelerator memory to the request.
-
-        With one thread, sums have the same order as in the local pool.
-        """
+        """Return environment variables that limit threads and accelerator memory to the request."""
+        # With one thread, sums have the same order as in the local pool.
         variables = {"NPROC": str(max(1, int(self.cpus))), "OPENBLAS_NUM_THREADS": "1"}
         if 0 < self.gpus < 1:
             variables["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 * self.gpus:.3f}"
@@ -63,14 +61,10 @@ def train_all(
     address: str | None = None,
     resources: list[Resources] | None = None,
 ) -> list[Record | None]:
-    """Train all configurations on a Ray cluster and return their results in the same order.
+    """Train all configurations as `pool.train_all` does, on the Ray cluster at `address`.
 
-    **Arguments:**
-
-    - `configs`, `callback`, `options`: as in `pool.train_all`.
-    - `out`: storage that all nodes can reach, a folder or a URL.
-    - `address`: address of the cluster; None starts one on this machine.
-    - `resources`: what each run requests; one processor by default.
+    Without an address, start a cluster on this machine. All nodes must reach the folder or URL
+    `out`. Each run requests its `resources`, one processor by default.
     """
     ray = _ray()
     storage.at(out).prepare()
@@ -91,15 +85,11 @@ def train_all(
             ).remote(content, str(out), options)
 
         try:
-            with handle_signals(_interrupt):
+            with handle_signals(signal.default_int_handler):
                 return _collect(ray, submit, configs, out, callback)
         except KeyboardInterrupt:
             log("Stopped; rerun the same command to continue from the last checkpoints.")
             raise
-
-
-def _interrupt(number: int, frame: Any) -> None:
-    raise KeyboardInterrupt
 
 
 def _collect(
@@ -114,7 +104,10 @@ def _collect(
         ready, _ = ray.wait(list(waiting), num_returns=1, timeout=2.0)
         for reference in ready:
             number = waiting.pop(reference)
-            result = _result(ray, reference)
+            try:
+                result = ray.get(reference)
+            except ray.exceptions.RayError as error:
+                result = _failed(f"Ray gave up on the run: {str(error).strip().splitlines()[0]}")
             if result.get("held"):
                 time.sleep(RETRY_SECONDS)
                 waiting[submit(number)] = number
@@ -133,23 +126,12 @@ def _collect(
     return results
 
 
-def _result(ray: Any, reference: Any) -> Record:
-    try:
-        return ray.get(reference)
-    except ray.exceptions.RayError as error:
-        reason = f"Ray gave up on the run: {str(error).strip().splitlines()[0]}"
-        return {"finished": False, "failure": reason}
-
-
 def _report(
     where: storage.Storage, configs: dict[int, Config], seen: dict[int, int], callback: RunCallback
 ) -> bool:
-    """Report metrics beyond the `seen` number of records; return False if storage is unreachable.
-
-    Tasks send no messages, so progress is read from storage.
-    """
+    """Report metrics beyond the `seen` number of records; return False without storage."""
     try:
-        with where.mirrored() as folder:
+        with where.mirrored() as folder:  # because tasks send no messages
             for number, config in configs.items():
                 metrics = RunFolder(folder / config.name).metrics()
                 if len(metrics) > seen[number]:
@@ -162,11 +144,13 @@ def _report(
 
 def _result_so_far(record: Record) -> Record:
     result = {"episodes": record.get("episodes", record.get("episode", 0))}
-    if "step" in record:
-        result["steps"] = record["step"]
-    else:
-        result |= {"first_success": None, "solved_at": None}
+    by_episodes = {"first_success": None, "solved_at": None}
+    result |= {"steps": record["step"]} if "step" in record else by_episodes
     return result if record.get("return") is None else {**result, "return": record["return"]}
+
+
+def _failed(reason: str) -> Record:
+    return {"finished": False, "failure": reason}
 
 
 def _train(content: str, out: str, options: RunOptions) -> Record:
@@ -189,20 +173,19 @@ def _train(content: str, out: str, options: RunOptions) -> Record:
         except HeldError:  # resubmitted by the driver, since waiting would block a processor
             return {"finished": False, "held": True}
         except SurveyorError as error:
-            return {"finished": False, "failure": str(error)}
+            return _failed(str(error))
         except OSError as error:  # storage may return
             if lost_at is None or reached > reached_before:
                 lost_at, reached_before = time.monotonic(), reached
             if time.monotonic() > lost_at + storage.TIMEOUT:
                 reason = work.describe_error(error)
-                reason = f"The run folder could not be read or written: {reason}"
-                return {"finished": False, "failure": reason}
+                return _failed(f"The run folder could not be read or written: {reason}")
             time.sleep(RETRY_SECONDS)
         except Exception as error:
             attempts += 1
             if attempts > RETRIES:
-                reason = f"{work.describe_error(error)} Gave up after {attempts} attempts."
-                return {"finished": False, "failure": reason}
+                reason = work.describe_error(error)
+                return _failed(f"{reason} Gave up after {attempts} attempts.")
             time.sleep(RETRY_SECONDS * attempts)
 
 

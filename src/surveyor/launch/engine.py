@@ -15,8 +15,7 @@ class Engine:
     """local: one run per core of this machine. ray: tasks of a Ray cluster (pip install
     "surveyor[ray]")."""
     address: str | None = None
-    """Address of a Ray cluster, such as 10.0.0.1:6379 or auto. By default one is started on this
-    machine."""
+    """Address of a Ray cluster, such as 10.0.0.1:6379 or auto; by default one is started here."""
     cpus: float = 1.0
     """Processors per run, with ray."""
     gpus: float = 0.0

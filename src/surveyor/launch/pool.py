@@ -8,7 +8,6 @@ import contextlib
 import dataclasses
 import multiprocessing
 import os
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -20,21 +19,18 @@ from typing import Any, Protocol, runtime_checkable
 
 from surveyor.errors import SurveyorError
 from surveyor.launch import work
+from surveyor.launch.progress import log
 from surveyor.launch.work import RunOptions
-from surveyor.runs import api, storage
+from surveyor.runs import storage
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record
+from surveyor.runs.signals import handle_signals
 from surveyor.runs.storage import Storage
 
 RETRIES = 2
 """Further attempts at a run after its process died or raised an error that is not the user's."""
 RETRY_SECONDS = 2.0
 """Seconds before the next attempt at a run that is held elsewhere or whose storage is gone."""
-
-
-def log(text: str) -> None:
-    """Print a message to standard error immediately."""
-    print(text, file=sys.stderr, flush=True)
 
 
 @runtime_checkable
@@ -56,19 +52,12 @@ def train_all(
     *,
     alone: bool = True,
 ) -> list[Record | None]:
-    """Train all configurations and return their results in the same order.
+    """Train all configurations in the folder or URL `out`; return their results in the same order.
 
     A result has `finished`, and `failure` if the run could not continue; the run folder holds the
     reason as well. Ctrl-C stops all runs with a checkpoint; the result of a run that had not
-    started by then is None.
-
-    **Arguments:**
-
-    - `configs`: the runs. Those with the same program go to the same process, which compiles it.
-    - `out`: folder or URL of the storage.
-    - `callback`: receives the progress of each run by its position in `configs`.
-    - `options`: shared by all runs. Finished runs are kept as they are unless `options.retrain`.
-    - `alone`: train a single run in this process.
+    started by then is None. The callback receives positions in `configs`. Finished runs are kept as
+    they are unless `options.retrain`. A single run is trained in this process if `alone`.
     """
     where = storage.at(out)
     where.prepare()
@@ -76,8 +65,7 @@ def train_all(
         result = work.train_run(configs[0], where, partial(callback.update, 0), options=options)
         callback.end(0, result)
         return [result]
-    pool = _Pool(configs, where, callback, partial(work.run_worker, out, options))
-    return pool.run()
+    return _Pool(configs, where, callback, partial(work.run_worker, out, options)).run()
 
 
 @dataclasses.dataclass
@@ -105,12 +93,10 @@ class _Pool:
         self.results: list[Record | None] = [None] * len(configs)
         self.waiting = list(range(len(configs)))
         programs: dict[Any, int] = {}
+        # Runs with equal numbers share a compiled program.
         self.programs = [programs.setdefault(work.program_key(c), len(programs)) for c in configs]
-        """Program of each run; equal numbers share a compiled program."""
-        self.delayed: dict[int, float] = {}
-        """Earliest time of the next attempt, by run."""
-        self.unreachable: dict[int, float] = {}
-        """Time since which storage cannot be reached, by run."""
+        self.delayed: dict[int, float] = {}  # earliest time of the next attempt, by run
+        self.unreachable: dict[int, float] = {}  # time since storage cannot be reached, by run
         self.attempts = [0] * len(configs)
         self.workers: list[_Worker] = []
         self.context = multiprocessing.get_context("spawn")
@@ -119,7 +105,7 @@ class _Pool:
     def run(self) -> list[Record | None]:
         """Train until all runs have ended or were stopped, and return their results."""
         cores = sorted(os.sched_getaffinity(0))[: len(self.configs)]
-        with api.handle_signals(self._interrupt):
+        with handle_signals(self._interrupt):
             try:
                 self.workers = [self._start({core}) for core in cores]
                 while self._busy():
@@ -142,19 +128,14 @@ class _Pool:
                 self.waiting.append(number)
         for worker in self.workers:
             if worker.number is None and self.waiting and not self.stop.is_set():
-                self._send(worker, self._choose(worker))
-
-    def _choose(self, worker: _Worker) -> int:
-        taken = {w.program for w in self.workers if w is not worker}
-        own = [n for n in self.waiting if self.programs[n] == worker.program]
-        free = [n for n in self.waiting if self.programs[n] not in taken]
-        return (own or free or self.waiting)[0]
-
-    def _send(self, worker: _Worker, number: int) -> None:
-        self.waiting.remove(number)
-        worker.number, worker.program = number, self.programs[number]
-        with contextlib.suppress(OSError):  # a dead worker is found by `_receive`
-            worker.pipe.send((number, self.configs[number]))
+                taken = {w.program for w in self.workers if w is not worker}
+                own = [n for n in self.waiting if self.programs[n] == worker.program]
+                free = [n for n in self.waiting if self.programs[n] not in taken]
+                number = (own or free or self.waiting)[0]
+                self.waiting.remove(number)
+                worker.number, worker.program = number, self.programs[number]
+                with contextlib.suppress(OSError):  # a dead worker is found by `_receive`
+                    worker.pipe.send((number, self.configs[number]))
 
     def _receive(self) -> None:
         by_pipe = {worker.pipe: worker for worker in self.workers}
@@ -171,16 +152,11 @@ class _Pool:
                 self.callback.update(number, *details)
                 continue
             worker.number = None
-            if kind == "ended":
-                self._end(number, details[0])
-            elif kind == "held":
+            if kind == "held":
                 self.delayed[number] = time.monotonic() + RETRY_SECONDS
-            elif kind == "unreachable":
-                self._wait_for_storage(number, details[0])
-            elif kind == "refused":
-                self._fail(number, details[0])
             else:
-                self._retry(number, details[0])
+                handlers = {"ended": self._end, "refused": self._fail, "raised": self._retry}
+                handlers.get(kind, self._wait_for_storage)(number, *details)
 
     def _replace(self, worker: _Worker) -> None:
         worker.process.join()
@@ -249,10 +225,7 @@ class _Pool:
             worker.pipe.close()
 
     def _interrupt(self, number: int, frame: Any) -> None:
-        """Stop all runs with a checkpoint at the first Ctrl-C, immediately at the second.
-
-        Workers ignore the signal, which reaches the whole process group, and watch `stop` instead.
-        """
+        """Stop all runs with a checkpoint at the first Ctrl-C, immediately at the second."""
         if self.stop.is_set():
             raise KeyboardInterrupt
-        self.stop.set()
+        self.stop.set()  # workers watch it, and ignore the signal to the whole process group

@@ -3,11 +3,10 @@
 import dataclasses
 import sys
 import time
-from typing import Any
 
 from rich.console import Console
 from rich.live import Live
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
@@ -19,51 +18,37 @@ LINE_SECONDS = 5.0
 """Seconds between two plain lines about a run."""
 
 
+def log(text: str) -> None:
+    """Print a message to standard error immediately."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def describe(record: Record, result: Record) -> str:
     """Return the state of a run in a few words, from its newest record and its result so far."""
     if "steps" in result:
-        return _describe_steps(record, result)
-    parts = []
-    if record.get("test_return") is not None:
-        parts.append(f"greedy {record['test_return']:.3g}")
-    parts.append(f"length {max(record['lengths'])}")
-    if result["first_success"] is not None:
-        parts.append(f"first success {result['first_success']}")
-    if result["solved_at"] is not None:
-        parts.append(f"solved at {result['solved_at']}")
-    return ", ".join(parts)
-
-
-def _describe_steps(record: Record, result: Record) -> str:
-    parts = [f"{result['episodes']} episodes"]
-    if "return" in result:
-        parts.append(f"return {result['return']:.4g}")
-    if record.get("steps_per_second"):
-        parts.append(f"{record['steps_per_second']:,.0f} steps/s")
-    return ", ".join(parts)
+        parts = {
+            "{} episodes": result["episodes"],
+            "return {:.4g}": result.get("return"),
+            "{:,.0f} steps/s": record.get("steps_per_second") or None,
+        }
+    else:
+        parts = {
+            "greedy {:.3g}": record.get("test_return"),
+            "length {}": max(record["lengths"]),
+            "first success {}": result["first_success"],
+            "solved at {}": result["solved_at"],
+        }
+    return ", ".join(text.format(value) for text, value in parts.items() if value is not None)
 
 
 class Reporter:
-    """Shows the progress of runs with one budget on standard error.
+    """Shows the progress of the named runs on standard error, in the budget that `config` has."""
 
-    **Arguments:**
-
-    - `names`: the names of the runs.
-    - `total`: the budget.
-    - `unit`: what the budget counts, in the plural.
-    - `quiet`: True to show nothing.
-    """
-
-    def __init__(
-        self, names: list[str], total: int, *, unit: str = "episodes", quiet: bool = False
-    ):
+    def __init__(self, names: list[str], config: Config):
         console = Console(file=sys.stderr)
-        self._live = console.is_terminal and not quiet
-        self._quiet = quiet
-        self._names = names
-        self._total = total
-        self._unit = unit
-        self._written = dict.fromkeys(names, time.monotonic())
+        self._names, self._live = names, console.is_terminal
+        self._total, self._unit = config.family.frames_per_step * config.budget, config.unit
+        self._written = [time.monotonic()] * len(names)
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=16),
@@ -73,57 +58,32 @@ class Reporter:
             console=console,
             disable=not self._live,
         )
-        self._tasks: dict[str, TaskID] = {}
-
-    @classmethod
-    def of(cls, names: list[str], config: Config) -> "Reporter":
-        """Return a reporter for runs with the budget of this one, in the unit of its family."""
-        return cls(names, config.family.frames_per_step * config.budget, unit=config.unit)
+        add = self._progress.add_task
+        self._tasks = [add(name, total=self._total, status="compiling") for name in names]
 
     def __enter__(self) -> "Reporter":
         self._progress.start()
-        for name in self._names:
-            self._tasks[name] = self._progress.add_task(name, total=self._total, status="")
-            self._status(name, "compiling")
         return self
 
     def __exit__(self, *raised: object) -> None:
         self._progress.stop()
 
     def update(self, number: int, record: Record, now: Record) -> None:
-        """Show the progress of a run after a chunk of training."""
-        self.show(self._names[number], now.get("frames", done(now)), describe(record, now))
-
-    def show(self, name: str, done: int, status: str) -> None:
-        """Show how much of the budget is used, and a status."""
-        if self._live:
-            self._progress.update(self._tasks[name], completed=done, status=status)
-        elif time.monotonic() - self._written[name] > LINE_SECONDS:
-            self._written[name] = time.monotonic()
-            self._line(f"{name}: {done} of {self._total} {self._unit}, {status}")
+        """Show how much of the budget a run has used after a chunk of training, and its state."""
+        used, status = now.get("frames", done(now)), describe(record, now)
+        self._progress.update(self._tasks[number], completed=used, status=status)
+        if not self._live and time.monotonic() - self._written[number] > LINE_SECONDS:
+            self._written[number] = time.monotonic()
+            log(f"{self._names[number]}: {used} of {self._total} {self._unit}, {status}")
 
     def end(self, number: int, result: Record) -> None:
         """Show that a run has ended or stopped."""
         failed = "failed" if "failure" in result else "stopped"
-        self._status(self._names[number], "done" if result["finished"] else failed)
-
-    def _status(self, name: str, status: Any) -> None:
-        if self._live:
-            self._progress.update(self._tasks[name], status=status)
-
-    def _line(self, text: str) -> None:
-        if not self._quiet:
-            print(text, file=sys.stderr, flush=True)
+        self._progress.update(self._tasks[number], status="done" if result["finished"] else failed)
 
 
 class Overview:
-    """Shows the progress of many runs on standard error: a table on a terminal, else plain lines.
-
-    **Arguments:**
-
-    - `configs`: the runs to be trained.
-    - `ended`: the number of runs that had ended before.
-    """
+    """Shows many runs, while others had `ended` before: a table on a terminal, else plain lines."""
 
     def __init__(self, configs: list[Config], ended: int = 0):
         console = Console(file=sys.stderr)
@@ -155,8 +115,7 @@ class Overview:
         self._ended += bool(result["finished"])
         if "failure" in result:
             self._failed += 1
-            text = f"{self._configs[number].name} failed: {result['failure']}"
-            print(text, file=sys.stderr, flush=True)
+            log(f"{self._configs[number].name} failed: {result['failure']}")
         self._show()
 
     def _show(self) -> None:
@@ -167,16 +126,15 @@ class Overview:
         elif time.monotonic() - self._written > LINE_SECONDS:
             self._written = time.monotonic()
             rows = [f"{row.name} at {row.done}" for row in self._running.values()]
-            print(", ".join([title, *rows]), file=sys.stderr, flush=True)
+            log(", ".join([title, *rows]))
 
     def _table(self, title: str) -> Table:
-        spent = time.monotonic() - self._began
-        table = Table(title=f"{title}, {clock(spent)}", title_justify="left", box=None)
+        title = f"{title}, {clock(time.monotonic() - self._began)}"
+        table = Table(title=title, title_justify="left", box=None)
         for name in ("run", "progress", "time left", ""):
             table.add_column(name, justify="left", no_wrap=True)
         for row in self._running.values():
-            share = row.done / max(1, row.total)
-            bar = ProgressBar(total=1.0, completed=share, width=16)
+            bar = ProgressBar(total=max(1, row.total), completed=row.done, width=16)
             table.add_row(row.name, bar, clock(row.seconds_left()), row.status)
         return table
 
@@ -201,10 +159,8 @@ class Row:
 
 def spent(now: Record) -> str:
     """Return the frames, steps or episodes of a result so far, with the unit."""
-    for unit in ("frames", "steps"):
-        if unit in now:
-            return f"{now[unit]} {unit}"
-    return f"{now['episodes']} episodes"
+    unit = next(unit for unit in ("frames", "steps", "episodes") if unit in now)
+    return f"{now[unit]} {unit}"
 
 
 def clock(seconds: float | None) -> str:
@@ -212,21 +168,17 @@ def clock(seconds: float | None) -> str:
     if seconds is None:
         return ""
     minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}"
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
 
 def summary(result: Record) -> str:
     """Return a sentence about how a run ended."""
-    episodes, seconds = result["episodes"], result["seconds"]
+    episodes, trained = result["episodes"], f"{result['seconds']:.1f} s of training"
     if "steps" in result:
         mean = f"mean return {result['return']:.4g} lately" if "return" in result else "none ended"
-        return f"{spent(result)}, {episodes} episodes, {mean} ({seconds:.1f} s of training)"
-    if result["solved_at"] is not None:
-        return (
-            f"solved at episode {result['solved_at']} (first success at {result['first_success']},"
-            f" {seconds:.1f} s of training)"
-        )
-    found = result["first_success"]
-    seen = "the goal was never reached" if found is None else f"first success at {found}"
-    return f"not solved in {episodes} episodes ({seen}, {seconds:.1f} s of training)"
+        return f"{spent(result)}, {episodes} episodes, {mean} ({trained})"
+    first, solved = result["first_success"], result["solved_at"]
+    if solved is not None:
+        return f"solved at episode {solved} (first success at {first}, {trained})"
+    seen = "the goal was never reached" if first is None else f"first success at {first}"
+    return f"not solved in {episodes} episodes ({seen}, {trained})"

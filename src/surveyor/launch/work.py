@@ -16,7 +16,7 @@ from surveyor.errors import HeldError, SurveyorError
 from surveyor.runs import api, storage
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
-from surveyor.runs.loggers import Sinks
+from surveyor.runs.loggers import NO_SINKS, Sinks
 from surveyor.runs.periodic_evaluation import EvaluationPlan, PeriodicEvaluation
 from surveyor.runs.storage import Storage
 
@@ -26,7 +26,7 @@ class RunOptions(NamedTuple):
 
     retrain: bool = False
     """Train finished runs again, from the beginning."""
-    sinks: Sinks | None = None
+    sinks: Sinks = NO_SINKS
     """Destinations of the metrics in addition to metrics.jsonl."""
     evaluation: EvaluationPlan | None = None
     """Greedy evaluations during training; None for none."""
@@ -41,25 +41,18 @@ def train_run(
     config: Config,
     where: Storage,
     progress: Callable[[Record, Record], None],
-    stop: Callable[[], bool] | None = None,
+    stop: Callable[[], bool] = lambda: False,
     options: RunOptions = DEFAULT_OPTIONS,
 ) -> Record:
     """Claim a run, train it from its last checkpoint, and return its result.
 
     A finished run is returned as it is, unless `options` ask for more. Raise `HeldError` if another
-    process is training it.
-
-    **Arguments:**
-
-    - `config`: configuration of the run.
-    - `where`: storage that holds the run.
-    - `progress`: called after every chunk with the latest metrics record and the result so far.
-    - `stop`: polled after every chunk; training stops with a checkpoint when it returns True.
-    - `options`: evaluations, snapshots and metrics sinks of the run.
+    process is training it. After every chunk, call `progress` with the latest metrics record and
+    the result so far, and stop with a checkpoint if `stop` returns True.
     """
     with where.claimed(config.name) as claim:
         folder = RunFolder(claim.root / config.name)
-        ended = None if options.retrain else api.outcome(config, claim.root, any_version=True)
+        ended = None if options.retrain else folder.outcome(any_version=True)
         if ended is not None and (options.evaluation is None or folder.evaluations()):
             return {**ended, "finished": True, "path": claim.place}
         run = api.begin(config, claim.root) if ended is None else api.load(folder.path)
@@ -85,13 +78,10 @@ def program_key(config: Config) -> tuple[Any, ...]:
 def run_worker(
     out: str | Path, options: RunOptions, pipe: Connection, stop: Event, cores: set[int]
 ) -> None:
-    """Train the runs in `out` that the pool sends over `pipe` as `(number, config)`, until None.
-
-    The event `stop` stops the current run with a checkpoint. Workers do not share `cores`: XLA
-    splits small products over all cores that it sees, which makes two MinAtar runs side by side as
-    slow as one after the other.
-    """
-    os.sched_setaffinity(0, cores)  # before XLA counts the cores
+    """Train each `(number, config)` from the pool, until None; `stop` saves and ends a run."""
+    # Workers do not share cores: XLA splits small products over all cores that it sees when it
+    # starts, which makes two MinAtar runs side by side as slow as one after the other.
+    os.sched_setaffinity(0, cores)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     where, program = storage.at(out), None
     with contextlib.suppress(EOFError, BrokenPipeError):  # the pool is gone

@@ -1,9 +1,7 @@
 """Training, resuming and loading one run: `train`, `resume`, `load`."""
 
 import contextlib
-import signal
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +9,14 @@ from surveyor import agents
 from surveyor.agents import options
 from surveyor.agents.base import Agent
 from surveyor.envs import families, objects
-from surveyor.envs.family import Family
 from surveyor.errors import SurveyorError, unknown
 from surveyor.runs import loggers
 from surveyor.runs.config import Config
-from surveyor.runs.folder import Record, RunFolder
+from surveyor.runs.folder import RunFolder
 from surveyor.runs.loggers import Sinks
 from surveyor.runs.recorder import BeliefRecorder
 from surveyor.runs.run import Run
+from surveyor.runs.signals import interrupts
 from surveyor.training.steps import Round
 
 Report = Callable[[Run], None]
@@ -48,7 +46,13 @@ def configure(
     if protocol is not None and protocol not in family.protocols:
         raise unknown(f"protocol of {name}", protocol, family.protocols)
     if frames is not None:
-        steps = _steps_of(frames, steps, family, name)
+        if family.unit != "frames":
+            raise SurveyorError(f"{name} is counted in {family.unit}, not in frames.")
+        if steps is not None:
+            raise SurveyorError(f"Give frames or steps of {name}, not both.")
+        if frames < 1:
+            raise SurveyorError(f"frames must be at least 1, not {frames}.")
+        steps = max(1, frames // family.frames_per_step)
     if family.by_episodes:
         if steps is not None:
             raise SurveyorError(f"{name} is learnt by episodes: give episodes, not steps.")
@@ -56,19 +60,9 @@ def configure(
         return Config(name, agent, seed, episodes, stop_when_solved, source=source)
     if episodes is not None:
         raise SurveyorError(f"{name} is learnt by steps: give steps, not episodes.")
-    Round.of(agent)
+    Round.of(agent)  # raises if the agent cannot learn by steps
     steps = family.default_budget(name) if steps is None else steps
     return Config(name, agent, seed, steps=steps, protocol=protocol, source=source)
-
-
-def _steps_of(frames: int, steps: int | None, family: Family, name: str) -> int:
-    if family.unit != "frames":
-        raise SurveyorError(f"{name} is counted in {family.unit}, not in frames.")
-    if steps is not None:
-        raise SurveyorError(f"Give frames or steps of {name}, not both.")
-    if frames < 1:
-        raise SurveyorError(f"frames must be at least 1, not {frames}.")
-    return max(1, frames // family.frames_per_step)
 
 
 def train(
@@ -87,12 +81,11 @@ def train(
     wandb: str | None = None,
     report: Report | None = None,
 ) -> Run:
-    """Train an agent and return the run.
+    """Train an agent and return the run; Ctrl-C saves everything and leaves it unfinished.
 
     **Arguments:**
 
-    - `agent`: an agent, or the name of one such as `"su"`, which takes its preset for the
-      environment.
+    - `agent`: an agent, or a name such as `"su"` for its preset on the environment.
     - `env`: a name such as `"Tree-100"`, `"MinAtar/Breakout"`, `"ALE/Pong"` or any Gymnasium id; or
       a Gymnasium environment, a vector environment, a function that makes an environment, or a
       functional environment with the interface of gymnax.
@@ -102,15 +95,12 @@ def train(
     - `frames`: the budget in frames in place of steps, for Atari, where a step is four frames.
     - `stop_when_solved`: True to end training when a problem learnt by episodes is solved.
     - `protocol`: the protocol of an Atari game, `"paper"` or `"machado"`.
-    - `out`: the folder for the run's folder; None keeps the run in memory (see `Run.save`). A run
-      that was started there is continued.
-    - `beliefs`: True to record snapshots of the agent's beliefs in the folder, for `surveyor
-      report`.
+    - `out`: the folder for the run's folder, where a run that was started is continued; None keeps
+      the run in memory (see `Run.save`).
+    - `beliefs`: True to record belief snapshots in the folder, for `surveyor report`.
     - `tensorboard`: True to write the metrics for TensorBoard to the folder too.
     - `wandb`: project of Weights & Biases to send the metrics to.
     - `report`: callback that gets the run after every chunk of training.
-
-    Ctrl-C stops after the current chunk and saves everything; the run is then not `finished`.
     """
     asked = {"episodes": episodes, "steps": steps, "frames": frames}
     more = {"stop_when_solved": stop_when_solved, "protocol": protocol}
@@ -128,37 +118,14 @@ def begin(config: Config, out: Path | None) -> Run:
     """Return a run of this configuration, continued if one was started in `out`, else new.
 
     Equal configurations give equal results, so continuing equals starting again.
-
-    **Arguments:**
-
-    - `config`: the configuration.
-    - `out`: the folder for the run's folder; None keeps the run in memory.
     """
     if out is None:
         return Run.new(config)
-    path = out / config.name
-    if not RunFolder(path).made_by_this_version():
-        return Run.new(config, path)
-    try:
-        run = Run.open(path, config.source)
-    except SurveyorError:  # damaged; storage out of reach raises another error
-        return Run.new(config, path)
-    ended = run.folder is not None and run.folder.result() is not None
-    return Run.new(config, path) if ended else run
-
-
-def outcome(config: Config, out: Path, *, any_version: bool = False) -> Record | None:
-    """Return the result of an ended run of this configuration, or None if there is none.
-
-    **Arguments:**
-
-    - `config`: the configuration.
-    - `out`: the folder that holds the run's folder.
-    - `any_version`: True to accept a run made with other versions than those installed.
-    """
     folder = RunFolder(out / config.name)
-    known = folder.has_config() if any_version else folder.made_by_this_version()
-    return folder.result() if known else None
+    if folder.made_by_this_version() and folder.result() is None:
+        with contextlib.suppress(SurveyorError):  # damaged; storage out of reach raises others
+            return Run.open(folder.path, config.source)
+    return Run.new(config, folder.path)
 
 
 def resume(
@@ -195,56 +162,24 @@ def load(path: str | Path, env: Any = None) -> Run:
 def finish(
     run: Run,
     report: Report | None,
-    stop: Callable[[], bool] | None = None,
-    sinks: Sinks | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    sinks: Sinks = loggers.NO_SINKS,
 ) -> Run:
-    """Train to the end, or until Ctrl-C or `stop`; save everything either way.
-
-    **Arguments:**
-
-    - `run`: the run.
-    - `report`: callback that gets the run after every chunk of training.
-    - `stop`: returns True when training is to stop after the current chunk.
-    - `sinks`: loggers for the metrics, beside the run's folder.
-    """
+    """Train until the end, Ctrl-C, or `stop` after a chunk returns True; save everything."""
     recorder = None
-    with _interrupts() as interrupted, contextlib.ExitStack() as ends:
+    with interrupts() as interrupted, contextlib.ExitStack() as ends:
         log = ends.enter_context(loggers.opened(run, sinks))
         if run.folder is not None and run.folder.snapshots_enabled and not run.finished:
             recorder = BeliefRecorder(run, run.folder)
             ends.callback(recorder.close)
-        for _ in run.advance(recorder) if stop is None or not stop() else ():
+        for _ in () if stop() else run.advance(recorder):
             log(run)
             if recorder is not None:
                 recorder()
             if report is not None:
                 report(run)
-            stopped = interrupted() or (stop is not None and stop())
-            if stopped and not run.finished:
+            if (interrupted() or stop()) and not run.finished:
                 break
         if not run.finished:
             run.checkpoint()
     return run
-
-
-@contextlib.contextmanager
-def _interrupts() -> Iterator[Callable[[], bool]]:
-    """Turn SIGINT and SIGTERM into a flag, so that they never interrupt a write."""
-    seen: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    with handle_signals(lambda number, _: seen.append(number)):
-        yield lambda: bool(seen)
-
-
-@contextlib.contextmanager
-def handle_signals(handler: Callable[[int, Any], None]) -> Iterator[None]:
-    """Call `handler` at SIGINT and SIGTERM, in place of the handlers installed before."""
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, handler) for number in signals]
-    try:
-        yield
-    finally:
-        for number, previous in zip(signals, before, strict=True):
-            signal.signal(number, previous)

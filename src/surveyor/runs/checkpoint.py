@@ -38,9 +38,8 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
     except OSError as error:
         temporary.unlink(missing_ok=True)  # makes room for the metrics on a full disk
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise SurveyorError(
-                f"The disk is full: '{path}' could not be written and keeps its previous content."
-            ) from None
+            message = f"The disk is full: '{path}' was not written and keeps its previous content."
+            raise SurveyorError(message) from None
         raise
 
 
@@ -60,14 +59,10 @@ def save(path: Path, tree: PyTree, meta: dict[str, Any]) -> None:
 
 
 def load(path: Path, like: PyTree, *, part: bool = False) -> tuple[PyTree, dict[str, Any]]:
-    """Read a checkpoint and return its tree and its metadata.
+    """Return a checkpoint's tree, of the structure, shapes and types of `like`, and metadata.
 
-    **Arguments:**
-
-    - `path`: the checkpoint.
-    - `like`: tree with the expected structure, shapes and types. NumPy arrays are filled in place,
-      so that a replay is in memory once; only their first rows need to have been saved.
-    - `part`: read only the first rows of arrays that have more rows than those in `like`.
+    NumPy arrays in `like` are filled in place, so that a replay is in memory once; only their first
+    rows need to have been saved. With `part`, saved rows beyond those in `like` are left out.
     """
     expected = dict(_named(like))
     try:
@@ -76,13 +71,16 @@ def load(path: Path, like: PyTree, *, part: bool = False) -> tuple[PyTree, dict[
             with archive.open(f"{META}.npy") as member:
                 meta = {**BLANK, **json.loads(npy.read_array(member).tobytes())}
             fits = names == expected.keys() and all(
-                _fits(*_header(archive, name), leaf, part) for name, leaf in expected.items()
+                _fits(archive, name, leaf, part) for name, leaf in expected.items()
             )
             leaves = [_filled(archive, *item) for item in expected.items()] if fits else []
     except Exception as error:  # a damaged archive can raise almost anything
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno):
             raise
-        raise _damaged(path, error) from None
+        raise SurveyorError(
+            f"The checkpoint '{path}' is damaged and cannot be read ({error}); "
+            "delete it to restart the run from the beginning."
+        ) from None
     if not fits:
         raise SurveyorError(
             f"The checkpoint '{path}' does not fit this run: it was written with other "
@@ -91,25 +89,14 @@ def load(path: Path, like: PyTree, *, part: bool = False) -> tuple[PyTree, dict[
     return jax.tree.unflatten(jax.tree.structure(like), leaves), meta
 
 
-def _damaged(path: Path, error: Exception) -> SurveyorError:
-    return SurveyorError(
-        f"The checkpoint '{path}' is damaged and cannot be read ({error}); "
-        "delete it to restart the run from the beginning."
-    )
-
-
-def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype]:
-    with archive.open(f"{name}.npy") as member:
-        shape, _, dtype = _read_header(member)
-    return shape, dtype
-
-
-def _read_header(member: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
+def _header(member: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
     newer = npy.read_magic(member) > (1, 0)
     return (npy.read_array_header_2_0 if newer else npy.read_array_header_1_0)(member)
 
 
-def _fits(shape: tuple[int, ...], dtype: np.dtype, leaf: Any, part: bool) -> bool:
+def _fits(archive: zipfile.ZipFile, name: str, leaf: Any, part: bool) -> bool:
+    with archive.open(f"{name}.npy") as member:
+        shape, _, dtype = _header(member)
     same = len(shape) == leaf.ndim and dtype == np.dtype(leaf.dtype)
     if isinstance(leaf, np.ndarray) and leaf.ndim:
         return same and shape[1:] == leaf.shape[1:] and (part or shape[0] <= len(leaf))
@@ -120,7 +107,7 @@ def _filled(archive: zipfile.ZipFile, name: str, leaf: Any) -> Any:
     with archive.open(f"{name}.npy") as member:
         if not isinstance(leaf, np.ndarray):
             return jnp.asarray(npy.read_array(member))
-        shape, fortran, _ = _read_header(member)
+        shape, fortran, _ = _header(member)
         if fortran or not leaf.flags.c_contiguous:
             raise ValueError("its arrays are not in row-major order")
         size = min(leaf.itemsize * math.prod(shape), leaf.nbytes)

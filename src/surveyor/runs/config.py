@@ -89,10 +89,7 @@ class Config:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Config":
-        """Return the configuration that `to_json` wrote.
-
-        Raise `SurveyorError` if an older version wrote it, another exception if it is damaged.
-        """
+        """Return the configuration that `to_json` wrote; raise `SurveyorError` if 0.1 wrote it."""
         if not isinstance(content["env"], str) or type(content["seed"]) is not int:
             raise ValueError("env or seed have the wrong type")
         _check_version(content)
@@ -111,11 +108,8 @@ class Config:
             "seed": self.seed,
         }
         if self.steps is None:
-            return {
-                **content,
-                "episodes": self.episodes,
-                "stop_when_solved": self.stop_when_solved,
-            }
+            budget = {"episodes": self.episodes, "stop_when_solved": self.stop_when_solved}
+            return {**content, **budget}
         content["steps"] = self.steps
         return content if self.protocol is None else {**content, "protocol": self.protocol}
 
@@ -123,14 +117,13 @@ class Config:
 def _check_version(content: dict[str, Any]) -> None:
     """Raise `SurveyorError` for a run of surveyor 0.1, whose agents had other hyperparameters."""
     version = str(content.get("versions", {}).get("surveyor", ""))
-    if version != "0.1" and not version.startswith("0.1."):
-        return
-    name = f"{content['env']} {content['agent']} seed {content['seed']}"
-    renamed = ", whose agent 'su' is today's 'su-plus'" if content["agent"] == "su" else ""
-    raise SurveyorError(
-        f"'{name}' was trained by surveyor {version}{renamed}; this version can show its results "
-        "but not load or continue it."
-    )
+    if version.split(".")[:2] == ["0", "1"]:
+        name = f"{content['env']} {content['agent']} seed {content['seed']}"
+        renamed = ", whose agent 'su' is today's 'su-plus'" if content["agent"] == "su" else ""
+        raise SurveyorError(
+            f"'{name}' was trained by surveyor {version}{renamed}; this version can show its "
+            "results but not load or continue it."
+        )
 
 
 @functools.cache
@@ -143,11 +136,9 @@ def versions() -> dict[str, str]:
 @functools.cache
 def commit() -> str | None:
     """Return the git commit of surveyor's source, or None outside a checkout."""
-    here = Path(__file__).parent
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
     try:
-        answer = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, timeout=10
-        )
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return answer.stdout.strip() or None if answer.returncode == 0 else None

@@ -40,7 +40,5 @@ def evaluate(run: Run, episodes: int = 10, seed: int = 0) -> Evaluation:
         raise SurveyorError(f"episodes must be at least 1, not {episodes}.")
     played, config = run.runner.play(run.state, episodes, seed), run.config
     ends = config.family.reference(config.env) if played.optimal is None else None
-    score = (
-        None if ends is None else (float(np.mean(played.returns)) - ends[0]) / (ends[1] - ends[0])
-    )
+    score = ends and (float(np.mean(played.returns)) - ends[0]) / (ends[1] - ends[0])
     return Evaluation(*played, human_normalised=score)

@@ -25,14 +25,7 @@ LONGEST = 10_000
 
 
 def write(run: Run, path: str | Path, seed: int = 0) -> Path:
-    """Play one greedy episode and write a film of it.
-
-    **Arguments:**
-
-    - `run`: the run.
-    - `path`: the file, .mp4 or .gif.
-    - `seed`: decides how the episode begins.
-    """
+    """Play one greedy episode, which `seed` starts, and film it to `path`, an .mp4 or .gif."""
     path = Path(path)
     if path.suffix not in (".mp4", ".gif"):
         raise SurveyorError(f"A film is .mp4 or .gif, not '{path.suffix or path.name}'.")
@@ -41,9 +34,8 @@ def write(run: Run, path: str | Path, seed: int = 0) -> Path:
     except ImportError:
         raise missing("imageio", "video", "A film") from None
     path.parent.mkdir(parents=True, exist_ok=True)
-    kind = {"duration": 1000 / SECOND, "loop": 0}
-    if path.suffix == ".mp4":
-        kind = {"fps": SECOND, "codec": "libx264", "macro_block_size": 2}
+    mp4 = {"fps": SECOND, "codec": "libx264", "macro_block_size": 2}
+    kind = mp4 if path.suffix == ".mp4" else {"duration": 1000 / SECOND, "loop": 0}
     half = path.with_name(f".half-{path.name}")  # so that a film is whole or not there
     try:
         with warnings.catch_warnings(), imageio.get_writer(half, **kind) as film:
@@ -52,9 +44,9 @@ def write(run: Run, path: str | Path, seed: int = 0) -> Path:
             watch(run, seed, _filming(film))
         half.replace(path)
     except (ImportError, ValueError, OSError) as error:
-        if "ffmpeg" not in str(error).lower() and not isinstance(error, ImportError):
-            raise
-        raise missing("imageio-ffmpeg", "video", "A film in .mp4") from None
+        if "ffmpeg" in str(error).lower() or isinstance(error, ImportError):
+            raise missing("imageio-ffmpeg", "video", "A film in .mp4") from None
+        raise
     finally:
         half.unlink(missing_ok=True)
     return path
@@ -62,13 +54,11 @@ def write(run: Run, path: str | Path, seed: int = 0) -> Path:
 
 def _filming(film: Any) -> See:
     """Return a viewer that writes every picture at once: an episode of Atari is a gigabyte."""
-    count = 0
+    left = iter(range(LONGEST))
 
     def see(obs: np.ndarray, picture: Callable[[], np.ndarray], action: int) -> None:
-        nonlocal count
-        if count == LONGEST:
+        if next(left, None) is None:
             raise EnoughError
-        count += 1
         frame = picture()
         if len(frame) < SMALL:
             frame = np.kron(frame, np.ones((LARGER, LARGER, 1), np.uint8))

@@ -18,7 +18,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import PyTree
@@ -35,15 +35,6 @@ Arrays = dict[str, np.ndarray]
 
 _claimed: set[Path] = set()
 """Folders that this process has claimed."""
-
-
-class Restored(NamedTuple):
-    """Content of a checkpoint: arrays, number of metrics records, training seconds, extra JSON."""
-
-    arrays: PyTree
-    records: int
-    seconds: float
-    more: Record
 
 
 class RunFolder:
@@ -74,9 +65,8 @@ class RunFolder:
         except OSError as error:
             if claimed:  # it existed a moment ago, so storage may return
                 raise
-            raise SurveyorError(
-                f"The output folder '{path}' cannot be written: {error.strerror}."
-            ) from None
+            message = f"The output folder '{path}' cannot be written: {error.strerror}."
+            raise SurveyorError(message) from None
         return folder
 
     @classmethod
@@ -95,18 +85,17 @@ class RunFolder:
         try:
             return Config.from_json(json.loads(self._config.read_text("utf-8")))
         except (*DAMAGED, KeyError, TypeError, AttributeError) as error:
-            raise SurveyorError(
-                f"'{self._config}' is not the configuration of a surveyor run ({error})."
-            ) from None
-
-    def has_config(self) -> bool:
-        """Return whether config.json is readable, whichever version wrote it."""
-        return _read(self._config) is not None
+            message = f"'{self._config}' is not the configuration of a surveyor run ({error})."
+            raise SurveyorError(message) from None
 
     def made_by_this_version(self) -> bool:
         """Return whether config.json was written with the installed versions."""
-        content = _read(self._config)
-        return content is not None and content.get("versions") == versions()
+        return (_read(self._config) or {}).get("versions") == versions()
+
+    def outcome(self, *, any_version: bool = False) -> Record | None:
+        """Return the result of an ended run, made with the installed versions or any, else None."""
+        known = _read(self._config) is not None if any_version else self.made_by_this_version()
+        return self.result() if known else None
 
     def result(self) -> Record | None:
         """Return the result, or None if the run has not finished."""
@@ -118,10 +107,7 @@ class RunFolder:
         return self.read_metrics()[0]
 
     def read_metrics(self, *, skip: bool = False) -> tuple[list[Record], int]:
-        """Return the metrics records up to the first damaged line, and the number of lines.
-
-        With `skip`, return the records of all other lines too.
-        """
+        """Return the records before the first damaged line, or `skip` it, and the line count."""
         records, lines = [], self._lines()
         for line in lines:
             try:
@@ -136,40 +122,37 @@ class RunFolder:
 
     def append(self, records: list[Record]) -> None:
         """Append metrics records and flush them to disk."""
-        if not records:
-            return
-        with open(self._metrics, "ab") as file:
-            file.write(b"".join(json.dumps(record).encode() + b"\n" for record in records))
-            file.flush()
-            os.fsync(file.fileno())
+        if records:
+            with open(self._metrics, "ab") as file:
+                file.write(b"".join(json.dumps(record).encode() + b"\n" for record in records))
+                file.flush()
+                os.fsync(file.fileno())
 
-    def save(
-        self, arrays: PyTree, records: int, seconds: float, more: Record | None = None
-    ) -> None:
+    def save(self, arrays: PyTree, records: int, seconds: float, more: Record) -> None:
         """Write a checkpoint of `arrays` that follows the first `records` lines of the metrics."""
-        meta = {"run": self.config().digest(), "records": records, "seconds": seconds}
-        checkpoint.save(self._checkpoint, arrays, {**meta, "more": more or {}})
+        run = self.config().digest()
+        meta = {"run": run, "records": records, "seconds": seconds, "more": more}
+        checkpoint.save(self._checkpoint, arrays, meta)
 
-    def restore(self, like: PyTree, *, part: bool = False) -> Restored | None:
-        """Return the last checkpoint, or None without one; arguments as in `checkpoint.load`.
+    def restore(self, like: PyTree, *, part: bool = False) -> tuple[PyTree, Record] | None:
+        """Return arrays and metadata of the last checkpoint, or None; see `checkpoint.load`.
 
         Nothing is written, since another process may be training the run.
         """
         if not self._checkpoint.exists():
             return None
         arrays, meta = checkpoint.load(self._checkpoint, like, part=part)
-        if meta.get("run") != self.config().digest():
+        if meta["run"] != self.config().digest():
             raise SurveyorError(
                 f"The checkpoint in '{self.path}' was written with other hyperparameters than "
                 "those in its config.json; the hyperparameters of a run cannot change."
             )
-        written = len(self._lines())
-        if written < meta["records"]:
+        if (written := len(self._lines())) < meta["records"]:
             raise SurveyorError(
                 f"'{self._metrics}' has {written} records, fewer than the {meta['records']} of the "
                 "checkpoint; it was changed or damaged."
             )
-        return Restored(arrays, meta["records"], meta["seconds"], meta["more"])
+        return arrays, meta
 
     @contextlib.contextmanager
     def claimed(self) -> Iterator[None]:
@@ -191,36 +174,27 @@ class RunFolder:
 
     def is_held(self) -> bool:
         """Return whether a process is training this run."""
-        if not (self.path / ".lock").exists():
-            return False
         try:
-            with self._locked(retries=0):
+            with self._locked(retries=0, flags=os.O_RDWR):
                 return False
-        except HeldError:
-            return True
-        except OSError:
-            return False
+        except (HeldError, OSError) as error:
+            return isinstance(error, HeldError)
 
     @contextlib.contextmanager
-    def _locked(self, retries: int = 5) -> Iterator[None]:
+    def _locked(self, retries: int = 5, flags: int = os.O_RDWR | os.O_CREAT) -> Iterator[None]:
         # Retry, because `is_held` takes the lock for a moment.
         # Open for writing, because NFS supports exclusive locks only on such files.
-        lock = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            while True:
+        with open(os.open(self.path / ".lock", flags, 0o666), "rb") as lock:
+            for left in range(retries, -1, -1):
                 try:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
                 except BlockingIOError:
-                    if retries == 0:
-                        raise HeldError(
-                            f"The run in '{self.path}' is being trained by another process."
-                        ) from None
-                retries -= 1
+                    if not left:
+                        message = f"The run in '{self.path}' is being trained by another process."
+                        raise HeldError(message) from None
                 time.sleep(0.02)
             yield
-        finally:
-            os.close(lock)
 
     def truncate_metrics(self, count: int) -> None:
         """Keep the first `count` metrics records; training repeats those after a checkpoint."""

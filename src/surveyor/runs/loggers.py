@@ -19,6 +19,9 @@ class Sinks(NamedTuple):
     """Project of Weights & Biases; None for none."""
 
 
+NO_SINKS = Sinks()
+
+
 def check(*, tensorboard: bool, wandb: str | None) -> Sinks:
     """Return the sinks; raise `SurveyorError` if a required package is not installed."""
     if wandb is not None:
@@ -27,9 +30,8 @@ def check(*, tensorboard: bool, wandb: str | None) -> Sinks:
 
 
 @contextlib.contextmanager
-def opened(run: Run, sinks: Sinks | None) -> Iterator[Callable[[Run], None]]:
+def opened(run: Run, sinks: Sinks) -> Iterator[Callable[[Run], None]]:
     """Open the sinks and yield a function that sends them the new metrics of the run."""
-    sinks = sinks or Sinks()
     written = len(run.metrics)
     with contextlib.ExitStack() as stack:
         writers = _open(run, sinks, stack)
@@ -37,9 +39,8 @@ def opened(run: Run, sinks: Sinks | None) -> Iterator[Callable[[Run], None]]:
         def log(run: Run) -> None:
             nonlocal written
             for record in run.metrics[written:]:
-                step = record.get("step", record.get("episode", 0))
                 for write in writers:
-                    write(scalars(record), step)
+                    write(scalars(record), record.get("step", record.get("episode", 0)))
             written = len(run.metrics)
 
         yield log
@@ -62,8 +63,7 @@ def _open(run: Run, sinks: Sinks, stack: contextlib.ExitStack) -> list[Writer]:
     if sinks.tensorboard and run.folder is not None:
         from tensorboardX import SummaryWriter  # slow to import
 
-        board = SummaryWriter(str(run.folder.path / "tensorboard"))
-        stack.callback(board.close)
+        board = stack.enter_context(SummaryWriter(str(run.folder.path / "tensorboard")))
 
         def to_board(values: dict[str, float], step: int) -> None:
             for name, value in values.items():
@@ -72,9 +72,8 @@ def _open(run: Run, sinks: Sinks, stack: contextlib.ExitStack) -> list[Writer]:
 
         writers.append(to_board)
     if sinks.wandb is not None:
-        wandb = _wandb()
-        config = run.config.to_json()
-        online = wandb.init(project=sinks.wandb, id=run.config.name, config=config, resume="allow")
+        name, config = run.config.name, run.config.to_json()
+        online = _wandb().init(project=sinks.wandb, id=name, config=config, resume="allow")
         stack.callback(online.finish)
         writers.append(lambda values, step: online.log(values, step=step))
     return writers

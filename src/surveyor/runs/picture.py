@@ -17,15 +17,10 @@ LABELS = {"posterior_trace": "trace of Σ", "q_loss": "Q loss", "length": "episo
 
 
 def learning(run: Run, path: str | Path) -> Path:
-    """Draw how a run learnt, and return the path of the picture.
+    """Draw how a run with at least one metrics record learnt, and return the picture's path.
 
     Records with the returns of all episodes are drawn by episode, above the greedy evaluations;
     others as mean returns by step, above a measure of the agent's uncertainty.
-
-    **Arguments:**
-
-    - `run`: the run, with at least one record of metrics to show.
-    - `path`: the file to write.
     """
     require_matplotlib()
     figure = new_figure(8.0, 5.2)
@@ -83,9 +78,8 @@ def _draw_evaluations(axes: "Axes", run: Run) -> None:
 
 
 def _mark_successes(axes: "Axes", run: Run) -> None:
-    if run.first_success is not None:
-        label = f"first success: {run.first_success}"
-        axes.axvline(run.first_success, color=ORANGE, lw=1.2, ls="--", label=label)
-    if run.solved_at is not None:
-        label = f"optimal from here on: {run.solved_at}"
-        axes.axvline(run.solved_at, color=ORANGE, lw=1.8, label=label)
+    first, solved = run.first_success, run.solved_at
+    if first is not None:
+        axes.axvline(first, color=ORANGE, lw=1.2, ls="--", label=f"first success: {first}")
+    if solved is not None:
+        axes.axvline(solved, color=ORANGE, lw=1.8, label=f"optimal from here on: {solved}")

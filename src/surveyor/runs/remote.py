@@ -5,6 +5,7 @@ that is renewed regularly, keeps other processes from it. Clocks must agree with
 """
 
 import contextlib
+import io
 import json
 import os
 import shutil
@@ -18,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from surveyor.errors import HeldError, SurveyorError, missing
-from surveyor.runs import api
 from surveyor.runs.config import Config
-from surveyor.runs.folder import Record
+from surveyor.runs.folder import Record, RunFolder
 from surveyor.runs.storage import TIMEOUT, Claim, Storage
 
 LEASE_SECONDS = 60.0
@@ -60,9 +60,9 @@ class Remote(Storage):
         _remove_stale_folders()
         prefix = f"surveyor-{os.getpid()}-"
         with self._leased(name), tempfile.TemporaryDirectory(prefix=prefix) as scratch:
-            folder = Path(scratch) / name
-            self._retry(lambda: self._fetch(name, folder, (*SMALL, CHECKPOINT)))
-            uploads = _Uploads(self, name, folder)
+            files = [f"{name}/{file}" for file in (*SMALL, CHECKPOINT)]
+            self._retry(lambda: self._fetch(Path(scratch), files))
+            uploads = _Uploads(self, name, Path(scratch) / name)
             try:
                 yield Claim(Path(scratch), uploads.publish, f"{self.url}/{name}")
             finally:
@@ -80,9 +80,9 @@ class Remote(Storage):
 
     def outcome(self, config: Config) -> Record | None:
         with tempfile.TemporaryDirectory(prefix="surveyor-") as scratch:
-            names = ("config.json", "result.json")
-            self._retry(lambda: self._fetch(config.name, Path(scratch) / config.name, names))
-            result = api.outcome(config, Path(scratch), any_version=True)
+            files = [f"{config.name}/{file}" for file in ("config.json", "result.json")]
+            self._retry(lambda: self._fetch(Path(scratch), files))
+            result = RunFolder(Path(scratch) / config.name).outcome(any_version=True)
             return None if result is None else {**result, "path": f"{self.url}/{config.name}"}
 
     def prepare(self) -> None:
@@ -95,16 +95,12 @@ class Remote(Storage):
         self.write(f"{name}/failure.json", json.dumps({"reason": reason}) + "\n")
 
     def write(self, name: str, content: str) -> None:
-        self._retry(lambda: self._write(name, content.encode()))
+        self._retry(lambda: self.upload(name, io.BytesIO(content.encode())))
 
-    def upload(self, source: Path, name: str) -> None:
-        """Upload a local file to `name` in one step, so that readers never see a part of it."""
-        with self._committed(name) as file, open(source, "rb") as content:
-            shutil.copyfileobj(content, file, 1 << 20)
-
-    def _write(self, name: str, content: bytes) -> None:
+    def upload(self, name: str, content: io.BufferedIOBase) -> None:
+        """Write a file in one step, so that readers never see a part of it."""
         with self._committed(name) as file:
-            file.write(content)
+            shutil.copyfileobj(content, file, 1 << 20)
 
     @contextlib.contextmanager
     def _committed(self, name: str) -> Iterator[Any]:
@@ -120,24 +116,25 @@ class Remote(Storage):
         self._files.invalidate_cache()
         if not self._files.isdir(self._root):
             raise SurveyorError(f"There is no folder '{self.url}'.")
-        for entry in self._files.ls(self._root, detail=False):
-            name = str(entry).rstrip("/").rpartition("/")[2]
-            if name.endswith(".json"):
-                self._files.get_file(f"{self._root}/{name}", str(scratch / name))
-            else:
-                self._fetch(name, scratch / name, SMALL)
-                where = f"{self._root}/{name}/beliefs"
-                if beliefs and self._files.isdir(where):
-                    files = [str(path).rpartition("/")[2] for path in self._files.ls(where, False)]
-                    self._fetch(name, scratch / name, tuple(f"beliefs/{file}" for file in files))
+        for name in self._list(self._root):
+            files = [name] if name.endswith(".json") else [f"{name}/{file}" for file in SMALL]
+            snapshots = f"{self._root}/{name}/beliefs"
+            if beliefs and self._files.isdir(snapshots):
+                files += [f"{name}/beliefs/{file}" for file in self._list(snapshots)]
+            self._fetch(scratch, files)
 
-    def _fetch(self, name: str, folder: Path, files: tuple[str, ...]) -> None:
+    def _list(self, folder: str) -> list[str]:
+        found = self._files.ls(folder, detail=False)
+        return [str(path).rstrip("/").rpartition("/")[2] for path in found]
+
+    def _fetch(self, scratch: Path, names: list[str]) -> None:
+        """Download those of the files that exist."""
         self._files.invalidate_cache()
-        for file in files:
-            path = f"{self._root}/{name}/{file}"
+        for name in names:
+            path = f"{self._root}/{name}"
             if self._files.exists(path):
-                (folder / file).parent.mkdir(parents=True, exist_ok=True)
-                self._files.get_file(path, str(folder / file))
+                (scratch / name).parent.mkdir(parents=True, exist_ok=True)
+                self._files.get_file(path, str(scratch / name))
 
     def _retry(self, action: Callable[[], None]) -> None:
         """Retry an action with growing pauses; raise `SurveyorError` after `timeout` seconds."""
@@ -203,7 +200,7 @@ class Remote(Storage):
             if lease and lease["until"] > time.time() and lease["owner"] != self._owner:
                 raise HeldError(f"The run '{name}' is being trained by another process.")
         content = {"owner": self._owner, "until": time.time() + LEASE_SECONDS}
-        self._write(f"{name}/lease.json", json.dumps(content).encode())
+        self.upload(f"{name}/lease.json", io.BytesIO(json.dumps(content).encode()))
 
     def _lease(self, name: str) -> Record | None:
         self._files.invalidate_cache()
@@ -239,10 +236,9 @@ class _Uploads:
             return
         try:
             self.upload()
-        except SurveyorError:
-            raise
-        except Exception:  # retried at the next upload
-            pass
+        except Exception as error:  # others are retried at the next upload
+            if isinstance(error, SurveyorError):
+                raise
         took = time.monotonic() - now
         self._due = time.monotonic() + max(PUBLISH_SECONDS, took / PUBLISH_SHARE)
 
@@ -252,13 +248,12 @@ class _Uploads:
         snapshots = sorted(path.name for path in (self._folder / "beliefs").glob("*.npz"))
         names = (f"beliefs/{name}" for name in snapshots)
         for file in (*SMALL[:2], CHECKPOINT, *SMALL[2:], *names):
-            stamp = self._stamp(file)
-            if stamp == self._uploaded.get(file):
-                continue
-            if stamp is None:
-                self._storage.remove(f"{self._name}/{file}")
-            else:
-                self._storage.upload(self._folder / file, f"{self._name}/{file}")
+            stamp, name = self._stamp(file), f"{self._name}/{file}"
+            if stamp is None and self._uploaded.get(file) is not None:
+                self._storage.remove(name)
+            elif stamp != self._uploaded.get(file):
+                with open(self._folder / file, "rb") as content:
+                    self._storage.upload(name, content)
             self._uploaded[file] = stamp
 
     def _stamp(self, file: str) -> int | None:

@@ -37,8 +37,7 @@ class Run:
     config: Config
     loop: PyTree
     metrics: list[Record]
-    """One record per test interval (returns and lengths, the test's return, mean losses), or one
-    every few steps."""
+    """One record per test interval, or one every few steps."""
     seconds: float = 0.0
     """Time spent training, without compilation."""
     folder: RunFolder | None = None
@@ -70,9 +69,9 @@ class Run:
         if restored is None:
             run.loop = run.runner.start()
             return run
-        run.loop = run.runner.thaw(restored.arrays, restored.more)
-        run.metrics = folder.metrics()[: restored.records]
-        run.seconds = restored.seconds
+        arrays, meta = restored
+        run.loop = run.runner.thaw(arrays, meta["more"])
+        run.metrics, run.seconds = folder.metrics()[: meta["records"]], meta["seconds"]
         return run
 
     @functools.cached_property
@@ -130,12 +129,8 @@ class Run:
     def advance(self, before: Callable[[], None] | None = None) -> Iterator["Run"]:
         """Train to the end, yielding after every chunk; stop iterating to stop.
 
-        Metrics are on disk before the checkpoint that counts them. A caller that stops early calls
-        `checkpoint`, so that nothing is lost.
-
-        **Arguments:**
-
-        - `before`: called once no other process can train this run.
+        `before` is called once no other process can train this run. A caller that stops early
+        calls `checkpoint`, so that nothing is lost.
         """
         if not self.finished:
             with contextlib.nullcontext() if self.folder is None else self.folder.held():
@@ -161,7 +156,7 @@ class Run:
             self.seconds += chunk.seconds
             self.metrics += chunk.records
             if self.folder is not None:
-                self.folder.append(chunk.records)
+                self.folder.append(chunk.records)  # before the checkpoint that counts them
                 if time.monotonic() > due:
                     due = self.checkpoint()
             yield self
@@ -196,27 +191,20 @@ class Run:
         episode_start: Any = None,
         deterministic: bool = True,
     ) -> tuple[np.ndarray, Any]:
-        """Return actions for one observation or a batch, with Stable-Baselines3's signature.
+        """Return actions, and the state for the next call, with Stable-Baselines3's signature.
 
         **Arguments:**
 
-        - `observation`: as the environment gives it.
+        - `observation`: one observation or a batch, as the environment gives it.
         - `state`: the posterior sample to follow, from the last call; None draws a new one.
         - `episode_start`: where true, a new sample is drawn.
         - `deterministic`: act greedily on the agent's best guess, without a sample.
-
-        The second result is the state to pass to the next call.
         """
-        obs = self._checked(observation)
+        obs, spec = self._checked(observation), self.runner.spec
         rng = np.random.default_rng(0 if deterministic else None)
-        if deterministic:
-            index = self.agent.greedy(self.state)
-        elif state is None or (episode_start is not None and np.any(episode_start)):
-            key = jax.random.key(int(rng.integers(2**31)))
-            index = state = self.agent.sample(self.state, key)
-        else:
-            index = state
-        spec = self.runner.spec
+        if not deterministic and (state is None or np.any(episode_start)):
+            state = self.agent.sample(self.state, jax.random.key(int(rng.integers(2**31))))
+        index = self.agent.greedy(self.state) if deterministic else state
         lead = obs.shape[: obs.ndim - len(spec.shape)]
         ties = rng.random((int(np.prod(lead)), spec.num_actions), np.float32)
         rows = obs.reshape(-1, *spec.shape)

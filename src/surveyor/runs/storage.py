@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from surveyor.errors import SurveyorError
-from surveyor.runs import api
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
 
@@ -44,10 +43,7 @@ class Storage(abc.ABC):
 
     @abc.abstractmethod
     def mirrored(self, *, beliefs: bool = False) -> contextlib.AbstractContextManager[Path]:
-        """Yield a local folder to read all runs from, without checkpoints.
-
-        Snapshots of beliefs, which may be large, are included only if `beliefs`.
-        """
+        """Yield a local folder with all runs, without checkpoints; with snapshots if `beliefs`."""
 
     @abc.abstractmethod
     def outcome(self, config: Config) -> Record | None:
@@ -99,7 +95,7 @@ class Local(Storage):
         yield self.path
 
     def outcome(self, config: Config) -> Record | None:
-        return api.outcome(config, self.path, any_version=True)
+        return RunFolder(self.path / config.name).outcome(any_version=True)
 
     def fail(self, name: str, reason: str) -> None:
         (self.path / name).mkdir(parents=True, exist_ok=True)
@@ -109,9 +105,8 @@ class Local(Storage):
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise SurveyorError(
-                f"The output folder '{self.path}' cannot be written: {error.strerror}."
-            ) from None
+            message = f"The output folder '{self.path}' cannot be written: {error.strerror}."
+            raise SurveyorError(message) from None
 
     def write(self, name: str, content: str) -> None:
         temporary = self.path / f"{name}.{uuid.uuid4().hex}.tmp"  # unique among drivers
