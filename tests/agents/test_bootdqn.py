@@ -6,6 +6,7 @@ import numpy as np
 
 from surveyor.agents.bootdqn import BootDQN
 from surveyor.types import Batch, EnvSpec
+from tests.common import begun
 
 SPEC = EnvSpec(num_states=5, num_actions=2, horizon=4)
 
@@ -24,13 +25,13 @@ def batch(number):
 
 def each(agent, state, obs):
     """Return Q(s, ·) of every head."""
-    heads = agent.greedy(state)
-    return np.stack([agent.q(state, heads[k : k + 1], obs) for k in range(len(heads))], axis=1)
+    q = jax.jit(jax.vmap(agent.q, (None, 0, None), 1))
+    return np.asarray(q(state, agent.greedy(state)[:, None], obs))
 
 
 def test_a_transition_s_coins_are_the_same_each_time_and_fall_with_the_probability():
     agent = BootDQN(bootstrap=0.75)
-    state = agent.init(SPEC, jax.random.key(0))
+    state = begun(agent, SPEC)
     numbers, heads = jnp.arange(2000), jnp.arange(10)
     mask = jax.jit(agent._mask)
     coins = mask(state, numbers, heads)
@@ -44,7 +45,7 @@ def test_a_transition_s_coins_are_the_same_each_time_and_fall_with_the_probabili
 
 def test_a_head_learns_only_from_its_bootstrap():
     agent = BootDQN(bootstrap=0.5, trained="all", batch_size=1)
-    state = agent.init(SPEC, jax.random.key(0))
+    state = begun(agent, SPEC)
     everyone = agent.greedy(state)
     coins = np.asarray(agent._mask(state, jnp.array([3]), everyone))[0]
     assert 0 < coins.sum() < 10
@@ -56,7 +57,7 @@ def test_a_head_learns_only_from_its_bootstrap():
 
 def test_one_head_is_trained_at_a_time_and_the_others_stand_still():
     agent = BootDQN(bootstrap=1.0)
-    state = agent.init(SPEC, jax.random.key(0))
+    state = begun(agent, SPEC)
     after, _ = jax.jit(agent.learn)(state, batch([0] * 100), jax.random.key(1))
     assert int(after.ensemble.steps.sum()) == 1
     head = int(np.argmax(after.ensemble.steps))
@@ -68,7 +69,7 @@ def test_one_head_is_trained_at_a_time_and_the_others_stand_still():
 
 def test_q_is_network_plus_weighted_prior_and_tests_take_the_mean():
     agent = BootDQN(prior_weight=3.0)
-    state = agent.init(SPEC, jax.random.key(0))
+    state = begun(agent, SPEC)
     obs, heads = jnp.arange(5), agent.greedy(state)
     key = jax.random.split(jax.random.key(0), 3)[1]
     prior = agent.q_model(SPEC, key, agent.ensemble).q(obs, heads)
@@ -80,7 +81,7 @@ def test_q_is_network_plus_weighted_prior_and_tests_take_the_mean():
 
 def test_the_network_s_target_leaves_out_what_the_prior_says():
     agent = BootDQN(ensemble=1, prior_weight=5.0, bootstrap=1.0, learning_rate=0.05)
-    state = agent.init(SPEC, jax.random.key(0))
+    state = begun(agent, SPEC)
     learn = jax.jit(agent.learn)
     for i in range(300):
         state, _ = learn(state, batch([0] * 100), jax.random.key(i))
@@ -90,9 +91,9 @@ def test_the_network_s_target_leaves_out_what_the_prior_says():
 
 def test_the_belief_is_the_spread_of_the_heads():
     agent = BootDQN(prior_weight=3.0)
-    state, obs = agent.init(SPEC, jax.random.key(0)), jnp.arange(2)
+    state, obs = begun(agent, SPEC), jnp.arange(2)
     heads = np.asarray(each(agent, state, obs), np.float64).swapaxes(0, 1).reshape(10, 4)
-    belief = agent.q_posterior(state, obs)
+    belief = jax.jit(agent.q_posterior)(state, obs)
     np.testing.assert_allclose(belief.mean.reshape(-1), heads.mean(0), rtol=1e-4)
     covariance = np.cov(heads.T, bias=True)
     np.testing.assert_allclose(belief.covariance, covariance, rtol=1e-3, atol=1e-5)

@@ -15,12 +15,12 @@ SPEC = EnvSpec(num_states=4, num_actions=2, horizon=3)
 
 def test_epsilon_falls_in_a_straight_line_with_the_steps_seen():
     agent = DQN(epsilon_start=1.0, epsilon_end=0.2, epsilon_steps=100)
-    state = agent.init(SPEC, jax.random.key(0))
+    state = begun(agent, SPEC)
     assert agent.epsilon(state) == 1.0
-    state = agent.observe(state, filled(0, 0, 0.0, 1, False), jnp.arange(100) < 25)
+    state = jax.jit(agent.observe)(state, filled(0, 0, 0.0, 1, False), jnp.arange(100) < 25)
     np.testing.assert_allclose(agent.epsilon(state), 0.8, rtol=1e-6)
     for _ in range(5):
-        state = agent.observe(state, filled(0, 0, 0.0, 1, False), jnp.ones(100, bool))
+        state = jax.jit(agent.observe)(state, filled(0, 0, 0.0, 1, False), jnp.ones(100, bool))
     np.testing.assert_allclose(agent.epsilon(state), 0.2, rtol=1e-6)
 
 
@@ -29,7 +29,7 @@ def test_epsilon_greedy_takes_a_random_action_with_probability_epsilon(epsilon):
     agent, key = DQN(epsilon_start=epsilon), jax.random.key(0)
     state = agent.init(SPEC, key)
     obs = jnp.zeros((), jnp.int32)
-    greedy = agent.act(state, agent.greedy(state), obs, jnp.array([0.99, 0.98]))
+    greedy = jax.jit(agent.act)(state, agent.greedy(state), obs, jnp.array([0.99, 0.98]))
     best = int(jnp.argmax(agent.q(state, jnp.zeros(()), obs)))
     u = jax.random.uniform(jax.random.key(1), (20_000, 2))
     act = jax.jit(jax.vmap(lambda u: agent.act(state, agent.sample(state, key), obs, u)))
@@ -39,7 +39,7 @@ def test_epsilon_greedy_takes_a_random_action_with_probability_epsilon(epsilon):
 
 def test_dqn_learns_the_reward_and_the_discounted_value_behind_it():
     agent = DQN(discount=0.5, learning_rate=0.02)
-    state = agent.init(SPEC, jax.random.key(0))
+    state = begun(agent, SPEC)
     state = learn(agent, state, filled(1, 0, 2.0, 3, True), 300)
     state = learn(agent, state, filled(1, 1, 1.0, 3, True), 300)
     state = learn(agent, state, filled(0, 1, 0.25, 1, False), 200)
@@ -80,21 +80,21 @@ def test_double_q_learning_values_with_one_table_what_the_other_chooses(seed):
     data = filled(0, 0, 0.5, 1, False, b=3)
     options = {"discount": 0.5, "loss": "squared", "hidden": 4, "batch_size": 3}
     double = DQN(double=True, **options)
-    state = with_tables(double.init(SPEC, jax.random.key(0)), FIRST, SECOND)
+    state = with_tables(begun(double, SPEC), FIRST, SECOND)
     np.testing.assert_allclose(state.network.q(jnp.int32(1)), [FIRST[1], SECOND[1]])
-    learnt, update = double.learn(state, data, jax.random.key(seed))
+    learnt, update = jax.jit(double.learn)(state, data, jax.random.key(seed))
     trained = int(np.argmax(learnt.network.steps))
     np.testing.assert_allclose(update.errors, [-5.5, -1.0][trained], rtol=1e-5)
     assert learnt.network.steps.tolist() == [int(trained == 0), int(trained == 1)]
     single = DQN(**options)
-    state = with_tables(single.init(SPEC, jax.random.key(0)), FIRST)
-    _, update = single.learn(state, data, jax.random.key(seed))
+    state = with_tables(begun(single, SPEC), FIRST)
+    _, update = jax.jit(single.learn)(state, data, jax.random.key(seed))
     np.testing.assert_allclose(update.errors, -2.0, rtol=1e-5)
 
 
 def test_double_q_learning_trains_either_table():
     agent = DQN(double=True, learning_rate=0.02)
-    state = agent.init(SPEC, jax.random.key(0))
+    state = begun(agent, SPEC)
     state = learn(agent, state, filled(2, 0, 1.0, 3, True), 400)
     np.testing.assert_allclose(agent.q(state, jnp.zeros(()), jnp.int32(2))[0], 1.0, atol=0.05)
     assert np.all(np.asarray(state.network.steps) > 100)

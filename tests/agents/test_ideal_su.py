@@ -6,6 +6,7 @@ import numpy as np
 
 from surveyor.agents.ideal_su import IdealSU
 from surveyor.paper.propositions import explored
+from tests.common import filled
 
 
 def test_successor_features_solve_their_bellman_equation():
@@ -39,7 +40,7 @@ def test_variance_by_hand():
 
 def test_the_reference_policy_is_the_share_of_samples_that_prefer_an_action():
     agent, state = explored(size=3, episodes=20, rng=np.random.default_rng(1))
-    new, _ = agent.learn(state, None, jax.random.key(0))
+    new, _ = agent.learn(state, filled(0, 0, 0.0, 1, False, b=1), jax.random.key(0))
     policy = np.asarray(new.policy)
     np.testing.assert_allclose(policy.sum(1), 1.0, rtol=1e-6)
     np.testing.assert_allclose(policy * 20, np.round(policy * 20), atol=1e-4)

@@ -6,6 +6,7 @@ import numpy as np
 
 from surveyor.agents.psrl import PSRL
 from surveyor.types import EnvSpec, Transition
+from tests.common import begun
 
 SPEC = EnvSpec(num_states=3, num_actions=2, horizon=3)
 
@@ -20,9 +21,9 @@ def once(s, a, r, following, ended):
 
 
 def seen(agent, *rows):
-    state = agent.init(SPEC, jax.random.key(0))
+    state = begun(agent, SPEC)
     for row in rows:
-        state = agent.observe(state, once(*row), jnp.ones(1, bool))
+        state = jax.jit(agent.observe)(state, once(*row), jnp.ones(1, bool))
     return state
 
 

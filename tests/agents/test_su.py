@@ -16,7 +16,7 @@ from surveyor.inference.policies import Joint, Marginal, PerExample
 from surveyor.models.objectives import Equation4
 from surveyor.types import Batch, EnvSpec, Schedule
 from tests.common import SMALL as IMAGES
-from tests.common import VECTOR, begun, observations
+from tests.common import VECTOR, begun, compiled, observations
 from tests.common import batch as drawn
 
 SPEC = EnvSpec(num_states=4, num_actions=2, horizon=4)
@@ -44,7 +44,7 @@ def with_w(state, w):
 
 @pytest.fixture(scope="module")
 def state():
-    return SMALL.init(SPEC, jax.random.key(0))
+    return begun(SMALL, SPEC)
 
 
 def test_the_paper_s_agent_has_at_most_25_options_in_at_most_200_lines():
@@ -72,7 +72,7 @@ def test_q_posterior_is_equation_3(state):
     state = with_w(with_psi(state, psi), [1.0, 2.0, 3.0])
     seen = transition([0, 1, 2], [0, 1, 0], [0.0, 1.0, 0.0], [1, 2, 3], [False, False, True])
     phi = np.asarray(state.model.phi(seen.obs, seen.action), np.float64)
-    state = SMALL.observe(state, seen, jnp.array([True, True, False]))
+    state = jax.jit(SMALL.observe)(state, seen, jnp.array([True, True, False]))
     belief = SMALL.q_posterior(state, jnp.array([2, 0]))
     Psi = psi[[2, 0]].reshape(4, 3)
     np.testing.assert_allclose(belief.mean.reshape(-1), Psi @ [1, 2, 3], rtol=1e-5)
@@ -81,9 +81,9 @@ def test_q_posterior_is_equation_3(state):
     np.testing.assert_allclose(belief.covariance, covariance, rtol=1e-3, atol=1e-4)
 
 
-def test_samples_are_around_w_with_the_posterior_s_covariance(state):
+def test_samples_are_around_w_with_the_posterior_s_covariance():
     agent = dataclasses.replace(SMALL, theta=4.0)
-    fresh = with_w(agent.init(SPEC, jax.random.key(0)), [1.0, 2.0, 3.0])
+    fresh = with_w(begun(agent, SPEC), [1.0, 2.0, 3.0])
     keys = jax.random.split(jax.random.key(1), 20_000)
     draws = np.asarray(jax.vmap(lambda key: agent.sample(fresh, key))(keys), np.float64)
     np.testing.assert_allclose(draws.mean(0), [1, 2, 3], atol=0.05)
@@ -93,13 +93,13 @@ def test_samples_are_around_w_with_the_posterior_s_covariance(state):
 def test_the_posterior_shrinks_by_beta_and_forgets_by_zeta():
     """Λ ← ζΛ + β⁻¹φφᵀ, twice for the same φ, in float64."""
     agent = dataclasses.replace(SMALL, theta=2.0, beta=0.5, zeta=0.9)
-    state = agent.init(SPEC, jax.random.key(0))
+    state = begun(agent, SPEC)
     seen = transition([0, 0], [0, 0], [0.0, 0.0], [1, 1], [False, False])
     phi = np.asarray(state.model.phi(seen.obs, seen.action), np.float64)[0]
     np.testing.assert_allclose(phi @ phi, 1, rtol=1e-5)
     once = 0.9 * np.eye(3) / 2 + np.outer(phi, phi) / 0.5
     precision = 0.9 * once + np.outer(phi, phi) / 0.5
-    after = agent.observe(state, seen, jnp.ones(2, bool))
+    after = jax.jit(agent.observe)(state, seen, jnp.ones(2, bool))
     np.testing.assert_allclose(after.posterior.covariance, np.linalg.inv(precision), rtol=1e-4)
 
 
@@ -111,7 +111,7 @@ NEXT_PSI[1] = [[4.0, 0, 0], [0, 1.0, 0]]
 def targets(state, **options):
     agent = dataclasses.replace(SMALL, **options)
     filled = with_w(with_psi(state, NEXT_PSI), [1.0, 2.0, 0])
-    return agent.targets(filled, BATCH, jax.random.key(0))
+    return jax.jit(agent.targets)(filled, BATCH, jax.random.key(0))
 
 
 @pytest.mark.parametrize("discount", [1.0, 0.5])
@@ -136,15 +136,15 @@ def test_algorithm_1_s_own_draw_sets_the_targets():
     """policy = per_example: a' maximises ⟨ψ̂(s', ·), w_b⟩, w_b ~ N(ŵ, Σ) for each example b."""
     agent = SU(features=3, policy="per_example", discount=0.5)
     rng, n = np.random.default_rng(0), 60
-    state = agent.init(SPEC, jax.random.key(0))
+    state = begun(agent, SPEC)
     psi, w = rng.standard_normal((4, 2, 3)).astype(np.float32), np.float32([0.3, -0.2, 0.1])
     state = with_w(with_psi(state, psi), w)
     seen = transition([0, 1], [0, 1], [0.0, 0.0], [1, 2], [False, False])
-    state = agent.observe(state, seen, jnp.ones(2, bool))
+    state = jax.jit(agent.observe)(state, seen, jnp.ones(2, bool))
     following, key = rng.integers(0, 4, n), jax.random.key(5)
     data = transition(*[np.zeros(n, np.int32)] * 2, np.zeros(n, np.float32), following,
                       np.arange(n) % 5 == 0)  # fmt: skip
-    found = agent.targets(state, data, key)
+    found = jax.jit(agent.targets)(state, data, key)
     noise = np.asarray(jax.random.normal(key, (3, n)), np.float64)
     draws = w + np.linalg.solve(np.asarray(state.posterior.R, np.float64), noise).T
     chosen = np.einsum("bad,bd->ba", psi[following], draws).argmax(1)
@@ -171,8 +171,8 @@ def test_the_schedule_is_what_the_options_say():
 
 def test_options_of_tables_change_what_they_say():
     def phi(**options):
-        model = dataclasses.replace(SMALL, **options).init(SPEC, jax.random.key(0)).model
-        return np.asarray(model.phi(jnp.arange(4), jnp.array([0, 1, 0, 1]))), model
+        model = begun(dataclasses.replace(SMALL, **options), SPEC).model
+        return np.asarray(compiled(model.phi)(jnp.arange(4), jnp.array([0, 1, 0, 1]))), model
 
     one, model = phi()
     np.testing.assert_allclose(np.linalg.norm(one, axis=1), 1, rtol=1e-5)
@@ -189,11 +189,11 @@ def test_options_of_tables_change_what_they_say():
 
 
 @pytest.mark.parametrize("rate", [1e-3, 1e-2])
-def test_adam_s_first_step_is_the_learning_rate(rate, state):
+def test_adam_s_first_step_is_the_learning_rate(rate):
     agent = dataclasses.replace(SMALL, learning_rate=rate)
-    begun = agent.init(SPEC, jax.random.key(0))
-    after, _ = agent.learn(begun, BATCH, jax.random.key(0))
-    moved = np.abs(np.asarray(after.model.psi(jnp.int32(0)) - begun.model.psi(jnp.int32(0))))
+    before = begun(agent, SPEC)
+    after, _ = jax.jit(agent.learn)(before, BATCH, jax.random.key(0))
+    moved = np.abs(np.asarray(after.model.psi(jnp.int32(0)) - before.model.psi(jnp.int32(0))))
     np.testing.assert_allclose(moved, rate, rtol=1e-3)
     np.testing.assert_allclose(np.abs(after.model.w), rate, rtol=1e-3)
 
@@ -227,13 +227,15 @@ def test_options_of_networks_change_what_they_say():
     obs, action = observations(IMAGES, 4), jnp.arange(4) % 3
     plain = begun(dataclasses.replace(NET, psi_relu=False), IMAGES).model
     relu = begun(NET, IMAGES).model  # from the same key, so with the same weights
-    psi = np.asarray(plain.psi(obs))
-    np.testing.assert_allclose(relu.psi(obs), np.maximum(psi, 0), rtol=1e-4, atol=1e-5)
+    psi = np.asarray(compiled(plain.psi)(obs))
+    np.testing.assert_allclose(compiled(relu.psi)(obs), np.maximum(psi, 0), rtol=1e-4, atol=1e-5)
     assert psi.min() < 0.5 < psi.mean()  # about psi_init = 1
     together = begun(dataclasses.replace(NET, normalise="together"), IMAGES).model
-    every = [together.phi(obs, jnp.full(4, a)) for a in range(3)]
+    every = [compiled(together.phi)(obs, jnp.full(4, a)) for a in range(3)]
     np.testing.assert_allclose(np.sum(np.square(every), axis=(0, 2)), 1.0, rtol=1e-5)
-    np.testing.assert_allclose(np.linalg.norm(plain.phi(obs, action), axis=1), 1, rtol=1e-5)
+    np.testing.assert_allclose(
+        np.linalg.norm(compiled(plain.phi)(obs, action), axis=1), 1, rtol=1e-5
+    )
     wider = begun(dataclasses.replace(NET, hidden=24, target_every=7, max_norm=3.0)).model.trained
     assert len(wider.net.torso.layers[-1].bias) == 24
     assert (wider.target_every, wider.adam.max_norm) == (7, 3.0)

@@ -53,7 +53,7 @@ def test_options_name_the_parts_that_they_say():
     assert SUPlus(policy="joint", policy_samples=7).reference() == Joint(7)
     assert SUPlus(q_weight=3.0, q_per_w=True).objective() == Weighted(3.0, True, False)
     assert SUPlus(q_trains_w=True).objective() == Weighted(10.0, False, True)
-    assert isinstance(SUPlus().init(SPEC, jax.random.key(0)).model, Novelty)
+    assert isinstance(begun(SUPlus(), SPEC).model, Novelty)
     assert isinstance(begun(NET).model, Bounded)
 
 
@@ -66,7 +66,7 @@ def test_the_schedule_is_what_the_options_say():
 
 def test_table_targets_by_hand():
     agent = dataclasses.replace(TABLE, discount=0.5)
-    state = agent.init(SPEC, jax.random.key(0))
+    state = begun(agent, SPEC)
     psi = np.zeros((4, 2, 3), np.float32)
     psi[1] = [[4.0, 0, 0], [0, 1.0, 0]]
     packed = state.model.inner.rows.packed.at[:, :6].set(psi.reshape(4, -1))
@@ -76,20 +76,20 @@ def test_table_targets_by_hand():
     # Means 0 and 3, deviations 4√θ and √θ: optimism takes the first of 4 and 4 with ties, so
     # θ is a little larger than one; the target of Q is the best mean.
     state = eqx.tree_at(lambda s: s.posterior.R, state, jnp.eye(3) * 0.99)
-    found = agent.targets(state, data, jax.random.key(0))
+    found = jax.jit(agent.targets)(state, data, jax.random.key(0))
     np.testing.assert_allclose(found.psi, [[2.0, 0, 0], [0, 0, 0]], atol=1e-6)
     np.testing.assert_allclose(found.q, [1.5, 0.0], atol=1e-6)
 
 
 def test_an_untried_action_has_mean_zero_and_the_prior_s_variance():
     agent = SUPlus(features=6, novelty=4, theta=2.0, beta=0.1, batch_size=100)
-    state = agent.init(SPEC, jax.random.key(0))
+    state = begun(agent, SPEC)
     seen = transition([0, 1], [0, 0], [0.0, 1.0], [1, 2], [False, True])
-    state = agent.observe(state, seen, jnp.ones(2, bool))
+    state = jax.jit(agent.observe)(state, seen, jnp.ones(2, bool))
     learn = jax.jit(agent.learn)
     for i in range(20):
         state, _ = learn(state, seen, jax.random.key(i))
-    belief = agent.q_posterior(state, jnp.array([0]))
+    belief = jax.jit(agent.q_posterior)(state, jnp.array([0]))
     np.testing.assert_array_equal(belief.mean[0, 1], 0)
     assert float(belief.covariance[1, 1]) == pytest.approx(4 * 2.0, rel=1e-4)
 
@@ -124,12 +124,12 @@ def test_novelty_features_alone_follow_the_successor_loss_where_that_is_asked_fo
         TABLE, features=6, novelty=2, novelty_step=0.25, successor_trains="novelty", discount=1.0,
         learning_rate=1e-2,
     )  # fmt: skip
-    state = agent.init(SPEC, jax.random.key(0))
+    state = begun(agent, SPEC)
     np.testing.assert_array_equal(state.model.psi(jnp.int32(0))[0], [1, 1, 0, 0, 0, 0])
     data = transition([0, 0], [0, 0], [0.0, 0.0], [1, 1], [True, True])
     learn = jax.jit(agent.learn)
     other_agent = dataclasses.replace(agent, successor_trains="all")
-    everything, other = jax.jit(other_agent.learn), other_agent.init(SPEC, jax.random.key(0))
+    everything, other = jax.jit(other_agent.learn), begun(other_agent, SPEC)
     for i in range(300):
         state, _ = learn(state, data, jax.random.key(i))
         other, _ = everything(other, data, jax.random.key(i))
@@ -146,9 +146,9 @@ def test_novelty_features_alone_follow_the_successor_loss_where_that_is_asked_fo
 def test_each_epsilon_is_that_of_its_own_features(name, where):
     """With ε of 1e6 the first step of Adam moves nothing that anyone would notice."""
     agent = dataclasses.replace(TABLE, novelty=1, novelty_step=0.5, **{name: 1e6})
-    state = agent.init(SPEC, jax.random.key(0))
+    state = begun(agent, SPEC)
     data = transition([0], [0], [1.0], [1], [True])
-    after, _ = agent.learn(state, data, jax.random.key(0))
+    after, _ = jax.jit(agent.learn)(state, data, jax.random.key(0))
     moved = np.abs(np.asarray(after.model.psi(jnp.int32(0)) - state.model.psi(jnp.int32(0))))[0]
     still = np.zeros(3, bool)
     still[where] = True
@@ -239,7 +239,7 @@ def test_q_targets_stay_within_what_the_rewards_so_far_can_add_up_to():
     seen = dataclasses.replace(one, reward=jnp.array([-1.0, 7.0]))
     targets = jax.jit(agent.targets)
     for mask, bounds in (((True, False), (-9.0, 0.0)), ((True, True), (-9.0, 63.0))):
-        now = agent.observe(state, seen, jnp.array(mask))
+        now = jax.jit(agent.observe)(state, seen, jnp.array(mask))
         found = [targets(with_w(now, sign * w), data, jax.random.key(0)).q for sign in (1, -1)]
         found = jnp.concatenate(found)
         assert (float(found.min()), float(found.max())) == pytest.approx(bounds, rel=1e-4)

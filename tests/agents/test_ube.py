@@ -16,7 +16,7 @@ SPEC = EnvSpec(num_states=4, num_actions=2, horizon=3)
 
 def test_ube_s_uncertainty_solves_its_bellman_equation():
     agent = UBE(theta=2.0, beta=0.5, hidden=3, discount=0.5, learning_rate=0.05)
-    state = agent.init(SPEC, jax.random.key(0))
+    state = begun(agent, SPEC)
     np.testing.assert_allclose(agent.uncertainty(state, jnp.arange(4)), 1.0, rtol=1e-6)
     state = learn(agent, state, filled(0, 1, 0.0, 2, False), 600)
     phi = np.asarray(agent._features(state, jnp.arange(4)), float)[0]
@@ -27,15 +27,15 @@ def test_ube_s_uncertainty_solves_its_bellman_equation():
 
 def test_ube_s_uncertainty_over_several_steps_has_that_of_each():
     agent = UBE(theta=2.0, beta=0.5, hidden=3, discount=0.5)
-    state = agent.init(SPEC, jax.random.key(0))
+    state = begun(agent, SPEC)
     data = filled(0, 1, 0.0, 2, False, b=2)
     trail = Trail(
         jnp.array([[1], [1]]), jnp.zeros((2, 1), jnp.int32), jnp.array([[0.5], [0.0]]), jnp.zeros(2)
     )
     data = dataclasses.replace(data, trail=trail, discount=jnp.full(2, 0.25))
     features = agent._features(state, data.obs)
-    next_u = agent.uncertainty(state, data.next_obs)
-    found = agent._bellman(state, data, features, next_u, jnp.zeros(2, jnp.int32))
+    next_u = jax.jit(agent.uncertainty)(state, data.next_obs)
+    found = jax.jit(agent._bellman)(state, data, features, next_u, jnp.zeros(2, jnp.int32))
     phi = np.asarray(agent._features(state, jnp.arange(4)), float)
     local = 2.0 * np.sum(phi**2, axis=1)
     ahead = 0.25**2 * 1.0
@@ -46,7 +46,7 @@ def test_ube_s_uncertainty_over_several_steps_has_that_of_each():
 @pytest.mark.slow
 def test_ube_samples_are_independent_everywhere_and_never_nan():
     agent = UBE()
-    state = agent.init(SPEC, jax.random.key(0))
+    state = begun(agent, SPEC)
     state = learn(agent, state, filled(0, 1, 0.0, 3, True), 2000)
     keys = jax.random.split(jax.random.key(1), 4000)
     draws = jax.vmap(lambda key: agent.q(state, agent.sample(state, key), jnp.arange(4)))(keys)

@@ -16,6 +16,7 @@ from surveyor.inference.policies import (
     greedy_policy,
 )
 from surveyor.inference.posterior import Posterior
+from tests.common import compiled
 
 PSI = jnp.array([[[1.0, 0, 0], [0, 0, 0]], [[1.0, 0, 0], [1.0, 0, 0]], [[1.0, 0, 0], [-1.0, 0, 0]]])
 Q = jnp.array([[0.0, 1.0], [0.0, 0.0], [0.0, 1.0]])
@@ -38,7 +39,7 @@ def test_entropy_is_zero_for_one_action_and_log_n_for_all():
 @pytest.mark.parametrize("kind", [Joint, Marginal])
 def test_sampled_policies_are_the_probability_of_being_greedy(kind, scale):
     """Q₀ ~ N(0, σ²) against 1; against itself; and against 1 - Q₀ or an independent N(1, σ²)."""
-    pi = kind(20_000, scale)(POSTERIOR, PSI, Q, KEY)
+    pi = compiled(kind(20_000, scale))(POSTERIOR, PSI, Q, KEY)
     np.testing.assert_allclose(np.sum(pi, axis=1), 1.0, rtol=1e-5)
     assert pi[0, 0] == pytest.approx(norm.sf(1 / scale), abs=0.01)
     assert pi[1, 0] == pytest.approx(0.5, abs=0.01)  # ties are shared
@@ -49,7 +50,7 @@ def test_sampled_policies_are_the_probability_of_being_greedy(kind, scale):
 def test_joint_draws_are_shared_by_all_states():
     """The same ψ and Q in every state: one draw of w makes all of them choose alike."""
     psi, q = jnp.tile(PSI[:1], (50, 1, 1)), jnp.zeros((50, 2))
-    joint, alone = Joint(1)(POSTERIOR, psi, q, KEY), PerExample()(POSTERIOR, psi, q, KEY)
+    joint, alone = (compiled(pi)(POSTERIOR, psi, q, KEY) for pi in (Joint(1), PerExample()))
     assert len(np.unique(joint[:, 0])) == 1
     assert len(np.unique(alone[:, 0])) == 2
 
@@ -62,7 +63,7 @@ def test_algorithm_1_draws_one_w_for_each_example(scale):
     posterior = Posterior.prior(4, 2.0, 0.5).update(jnp.asarray(rows))
     psi, w = rng.standard_normal((200, 3, 4)), rng.standard_normal(4)
     single = jnp.asarray(psi, jnp.float32)
-    pi = PerExample(scale)(posterior, single, single @ jnp.asarray(w, jnp.float32), KEY)
+    pi = compiled(PerExample(scale))(posterior, single, single @ jnp.asarray(w, jnp.float32), KEY)
     noise = np.asarray(jax.random.normal(KEY, (4, 200)), np.float64)
     deviation = np.linalg.solve(np.asarray(posterior.R, np.float64), noise).T
     q = np.einsum("bad,bd->ba", psi, w + scale * deviation)
@@ -71,7 +72,7 @@ def test_algorithm_1_draws_one_w_for_each_example(scale):
 
 def test_draws_for_each_example_have_the_probability_of_being_greedy():
     psi, q = jnp.tile(PSI[2:], (20_000, 1, 1)), jnp.tile(Q[2:], (20_000, 1))
-    pi = PerExample()(POSTERIOR, psi, q, KEY)
+    pi = compiled(PerExample())(POSTERIOR, psi, q, KEY)
     assert np.mean(pi[:, 0]) == pytest.approx(norm.sf(0.5), abs=0.01)
 
 
@@ -80,11 +81,11 @@ def test_optimism_is_greedy_on_mean_plus_deviation_and_draws_nothing():
     psi = jnp.array([[[1.0, 0, 0], [0, 0.5, 0]], [[0, 0, 0], [0, 0, 0.4]]])
     q = jnp.array([[0.0, 0.9], [1.0, 0.1]])  # plus 2 and 1; plus 0 and 0.8
     for key in range(3):
-        pi = Optimistic()(posterior, psi, q, jax.random.key(key))
+        pi = compiled(Optimistic())(posterior, psi, q, jax.random.key(key))
         np.testing.assert_array_equal(pi, [[1, 0], [1, 0]])
 
 
 @pytest.mark.parametrize("policy", [Joint(2), Marginal(2), PerExample(), Optimistic()])
 def test_every_policy_follows_the_protocol(policy):
     assert isinstance(policy, ReferencePolicy)
-    np.testing.assert_allclose(np.sum(policy(POSTERIOR, PSI, Q, KEY), axis=1), 1.0)
+    np.testing.assert_allclose(np.sum(compiled(policy)(POSTERIOR, PSI, Q, KEY), axis=1), 1.0)

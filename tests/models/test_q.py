@@ -10,14 +10,14 @@ from surveyor.models.optimiser import Adam
 from surveyor.models.q import FixedQ, QModel, q_losses
 from surveyor.models.tabular_q import TabularQ
 from surveyor.types import Batch, EnvSpec
-from tests.common import VECTOR, observations
+from tests.common import VECTOR, compiled, observations
 
 NUMBERED = EnvSpec(5, 3, 4)
 
 
 def table(**more):
     options = {"heads": 4, "width": 6, "learning_rate": 1e-2, **more}
-    return TabularQ.create(NUMBERED, jax.random.key(0), **options)
+    return jax.jit(lambda key: TabularQ.create(NUMBERED, key, **options))(jax.random.key(0))
 
 
 def network(**more):
@@ -108,8 +108,9 @@ def test_a_masked_example_teaches_nothing(model):
 def test_heads_of_a_table_that_are_not_trained_stand_still():
     model = table()
     data = batch(model)
-    new, _ = model.fit(data, jnp.ones((8, 2)), "squared", jnp.array([3, 1]))
-    moved = np.any(np.asarray(new.q(jnp.arange(5)) != model.q(jnp.arange(5))), axis=(0, 2))
+    new, _ = compiled(model.fit)(data, jnp.ones((8, 2)), "squared", jnp.array([3, 1]))
+    before, after = (np.asarray(compiled(each.q)(jnp.arange(5))) for each in (model, new))
+    moved = np.any(before != after, axis=(0, 2))
     np.testing.assert_array_equal(moved, [False, True, False, True])
     np.testing.assert_array_equal(new.steps, [0, 1, 0, 1])
 
@@ -117,16 +118,16 @@ def test_heads_of_a_table_that_are_not_trained_stand_still():
 def test_a_network_values_with_its_target_network():
     model = network()
     data = batch(model)
-    new, _ = model.fit(data, jnp.ones((8, 4)), "squared")
+    new, _ = compiled(model.fit)(data, jnp.ones((8, 4)), "squared")
     np.testing.assert_array_equal(new.target_q(data.obs), model.q(data.obs))
     assert np.any(np.asarray(new.q(data.obs)) != np.asarray(model.q(data.obs)))
-    after, _ = new.fit(data, jnp.ones((8, 4)), "squared")
+    after, _ = compiled(new.fit)(data, jnp.ones((8, 4)), "squared")
     np.testing.assert_array_equal(after.target_q(data.obs), after.q(data.obs))
 
 
 def test_fixed_values_are_the_current_ones_times_a_factor(model):
     data, heads = batch(model), jnp.array([3, 1])
-    fixed, q = model.fixed(2.5), 2.5 * np.asarray(model.q(data.obs))
+    fixed, q = compiled(model.fixed)(2.5), 2.5 * np.asarray(compiled(model.q)(data.obs))
     np.testing.assert_allclose(fixed.q(data.obs, heads), q[:, [3, 1]], rtol=1e-5, atol=1e-6)
     taken = q[np.arange(8), :, np.asarray(data.action)][:, [3, 1]]
     np.testing.assert_allclose(fixed.taken(data, heads), taken, rtol=1e-5, atol=1e-6)

@@ -10,6 +10,7 @@ from surveyor.models.successors import SuccessorModel
 from surveyor.models.tables import Table
 from surveyor.models.tabular_successors import Shared, TabularSuccessors
 from surveyor.types import EnvSpec
+from tests.common import compiled
 
 SPEC = EnvSpec(5, 2, 10)
 
@@ -17,7 +18,7 @@ SPEC = EnvSpec(5, 2, 10)
 def model(spec=SPEC, features=4, **changes):
     options = {"layers": "two", "normalise": False, "psi_init": (1.0,) * features}
     options = {**options, "learning_rate": 1e-2, **changes}
-    return TabularSuccessors.create(spec, jax.random.key(0), **options)
+    return jax.jit(lambda key: TabularSuccessors.create(spec, key, **options))(jax.random.key(0))
 
 
 def with_parameters(model, hidden, shared):
@@ -87,7 +88,7 @@ def test_a_step_moves_what_the_loss_reads_by_adam_and_nothing_else():
     def loss(outputs):
         return jnp.sum((outputs.psi - target) ** 2) + jnp.sum(outputs.w), outputs.psi
 
-    new, psi = net.fit(jnp.array([1, 1]), jnp.array([0, 0]), loss)
+    new, psi = compiled(lambda net: net.fit(jnp.array([1, 1]), jnp.array([0, 0]), loss))(net)
     np.testing.assert_array_equal(psi, np.full((2, 4), 0.5))  # what was found before the step
     after = np.array(new.psi(jnp.arange(5)))
     np.testing.assert_allclose(after[1, 0], [0.51, 0.49, 0.5, 0.51], rtol=1e-5)
@@ -104,7 +105,8 @@ def test_features_of_psi_alone_have_an_epsilon_of_their_own(eps, psi_only_eps):
     """A gradient g moves by 0.01 g / (g + ε), here half as far where ε = g = 1."""
     epsilons = {"eps": eps, "psi_only_eps": psi_only_eps}
     net = model(psi_init=(0.0,) * 4, psi_only=2, **epsilons)
-    new, _ = net.fit(jnp.array([3]), jnp.array([1]), lambda outputs: (jnp.sum(outputs.psi), None))
+    loss = lambda outputs: (jnp.sum(outputs.psi), None)  # noqa: E731
+    new, _ = compiled(lambda net: net.fit(jnp.array([3]), jnp.array([1]), loss))(net)
     moved = -np.asarray(new.psi(jnp.int32(3))[1])
     expected = [0.005 if e == 1 else 0.01 for e in (psi_only_eps, psi_only_eps, eps, eps)]
     np.testing.assert_allclose(moved, expected, rtol=1e-4)

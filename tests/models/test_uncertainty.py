@@ -13,7 +13,7 @@ FEATURES = jnp.asarray(np.random.default_rng(0).random((4, 6)), jnp.float32)
 OBS = jnp.arange(4)
 
 
-@pytest.mark.parametrize("start", [1.0, 0.01, 30.0])
+@pytest.mark.parametrize("start", [0.01, 30.0])
 @pytest.mark.parametrize("kind", ["table", "network"])
 def test_u_is_its_start_everywhere_then_follows_a_loss_and_stays_positive(kind, start):
     model = (

@@ -203,12 +203,14 @@ def test_su_plus_solves_a_lake_of_numbered_states():
 
 
 def test_numbered_states_and_prioritised_n_step_learning_run_in_the_host_runner():
-    agent = dataclasses.replace(QUICK, n_step=3, replay="prioritised(0.6)")
-    run = sv.train(agent, "FrozenLake-v1", steps=120)
+    several = {"n_step": 3, "replay": "prioritised(0.6)"}
+    small = {"envs": 2, "train_every": 2, "warmup": 40, "replay_capacity": 400}
+    lake = dataclasses.replace(sv.SUPlus.preset("numbered"), **several, **small)
+    run = sv.train(lake, "FrozenLake-v1", steps=120)
     assert run.runner.spec.tabular
     assert run.result["gradient_steps"] > 0
     assert run.predict(3)[0].shape == ()
-    run = sv.train(agent, "CartPole-v1", steps=120)
+    run = sv.train(dataclasses.replace(QUICK, **several), "CartPole-v1", steps=120)
     assert float(np.max(run.loop.replay.priority)) > 0
     assert run.predict(np.zeros((5, 4)))[0].shape == (5,)
     assert run.q_posterior(np.zeros((3, 4))).covariance.shape == (6, 6)
