@@ -1,5 +1,6 @@
 """The five MinAtar games, through gymnax."""
 
+import dataclasses
 import functools
 from typing import TYPE_CHECKING
 
@@ -28,13 +29,10 @@ def _make(name: str, protocol: str | None = None) -> "Functional":
     except ImportError:
         raise missing("gymnax", "minatar", name) from None
     from surveyor.envs.functional import Functional
-    from surveyor.types import EnvSpec
 
-    env, params = gymnax.make(f"{name.removeprefix(PREFIX)}-MinAtar")
-    wrapped = Functional.wrap(env, params, name)
+    env = Functional.wrap(*gymnax.make(f"{name.removeprefix(PREFIX)}-MinAtar"), name)
     # Every channel is 0 or 1: one byte each in the replay.
-    spec = EnvSpec(0, wrapped.spec.num_actions, 0, wrapped.spec.shape, "bool")
-    return Functional(env, params, name, spec)
+    return dataclasses.replace(env, spec=dataclasses.replace(env.spec, dtype="bool"))
 
 
 FAMILY = Family(

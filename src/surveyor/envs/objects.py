@@ -124,10 +124,8 @@ def _same_env(name: str, env: gymnasium.Env, count: int) -> HostEnvs:
     if count == 1:
         return GymnasiumEnvs(name, lambda: env, 1)
     if (spec := env.spec) is None:
-        raise SurveyorError(
-            f"{name} cannot be made {count} times from one object: give a function that makes it, "
-            "or set envs = 1."
-        )
+        said = f"cannot be made {count} times from one object"
+        raise SurveyorError(f"{name} {said}: give a function that makes it, or set envs = 1.")
     return GymnasiumEnvs(name, lambda: gymnasium.make(spec), count)
 
 

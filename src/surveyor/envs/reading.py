@@ -9,6 +9,7 @@ from gymnasium import spaces
 from surveyor.errors import SurveyorError
 from surveyor.types import EnvSpec
 
+STOPPED = "so training has stopped; the last checkpoint is kept."
 LARGEST_SCALED = 1e4
 """Widest bounds by which observations are scaled; wider ones say nothing about their size."""
 
@@ -30,8 +31,7 @@ class Reader:
             self.shape, self.dtype = space.shape, "bool"
         elif isinstance(space, spaces.Box):
             self.shape = space.shape
-            small = np.issubdtype(space.dtype, np.unsignedinteger) and space.dtype.itemsize == 1
-            whole = small and len(self.shape) in (0, 1, 3)
+            whole = space.dtype == np.uint8 and len(self.shape) in (0, 1, 3)
             if whole and self.shape and np.max(space.high) <= 1:
                 self.dtype = "bool"
             else:  # scale bytes by their bound where it is far from 255
@@ -69,10 +69,8 @@ class Reader:
     def _states(self, obs: np.ndarray) -> np.ndarray:
         obs = obs - self._start
         if not np.issubdtype(obs.dtype, np.integer) or np.any((obs < 0) | (obs >= self.states)):
-            raise SurveyorError(
-                f"Observations of {self.name} are whole numbers from {self._start} to "
-                f"{self._start + self.states - 1}."
-            )
+            bounds = f"from {self._start} to {self._start + self.states - 1}"
+            raise SurveyorError(f"Observations of {self.name} are whole numbers {bounds}.")
         return np.asarray(obs, np.int32)
 
     def _set_scale(self, space: spaces.Box) -> None:
@@ -88,18 +86,14 @@ class Reader:
 
 def wrong_shape(name: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> SurveyorError:
     """Return the error for an observation of the wrong shape."""
-    return SurveyorError(
-        f"{name} gave an observation of shape {shape} where its observation space says {expected}."
-    )
+    said = f"of shape {shape} where its observation space says {expected}"
+    return SurveyorError(f"{name} gave an observation {said}.")
 
 
 def check_observations(name: str, obs: np.ndarray) -> None:
     """Raise `SurveyorError` if an observation is not finite."""
     if np.issubdtype(obs.dtype, np.floating) and not np.all(np.isfinite(obs)):
-        raise SurveyorError(
-            f"{name} gave an observation that is not finite, so training has stopped; the "
-            "last checkpoint is kept."
-        )
+        raise SurveyorError(f"{name} gave an observation that is not finite, {STOPPED}")
 
 
 def check_rewards(name: str, reward: Any) -> None:
@@ -107,7 +101,4 @@ def check_rewards(name: str, reward: Any) -> None:
     reward = np.asarray(reward)
     if not np.all(np.isfinite(reward)):
         bad = reward[~np.isfinite(reward)].flat[0]
-        raise SurveyorError(
-            f"{name} gave a reward that is not a finite number ({bad}), so training has "
-            "stopped; the last checkpoint is kept."
-        )
+        raise SurveyorError(f"{name} gave a reward that is not a finite number ({bad}), {STOPPED}")

@@ -13,7 +13,7 @@ import numpy as np
 from surveyor import agents
 from surveyor.errors import SurveyorError
 from surveyor.report.packing import packed
-from surveyor.report.showing import add_beliefs, add_episode
+from surveyor.report.showing import Page, add_beliefs, add_episode
 from surveyor.runs import storage
 from surveyor.runs.config import versions
 from surveyor.runs.folder import Record, RunFolder
@@ -26,8 +26,6 @@ POINTS = 240
 """Points of a run's curves, each the mean of the records since the previous point."""
 CURVE_POINTS = 100
 """Points of curves over seeds."""
-
-Page = dict[str, Any]
 
 
 def collect(
@@ -52,11 +50,9 @@ def collect(
         title = source.rstrip("/") if "://" in source else Path(source).resolve().name
     with where.mirrored(beliefs=True) as folder:
         if not single and (folder / "config.json").exists():
-            raise SurveyorError(
-                f"'{source}' is a single run: give the URL of the folder around it, or a copy here."
-            )
-        alone = [status.read(folder, title, None, where)] if single else None
-        statuses = alone or status.read_all(where)
+            said = "is a single run: give the URL of the folder around it, or a copy here"
+            raise SurveyorError(f"'{source}' {said}.")
+        statuses = [status.read(folder, title, None, where)] if single else status.read_all(where)
         runs, found = [], {}
         base = None if out is None or "://" in source else out.resolve().parent
         for each in statuses:
@@ -89,9 +85,8 @@ def _run(folder: Path, each: RunStatus) -> tuple[Page, list[tuple[float, float]]
     names = ("name", "label", "state", "done", "budget", "reason")
     run = {
         **{key: getattr(each, key) for key in names},
-        "env": None if config is None else config.env,
+        **{key: getattr(config, key, None) for key in ("env", "seed")},
         "agent": None if config is None else agents.name_of(config.agent),
-        "seed": None if config is None else config.seed,
         "unit": "steps" if config is not None and config.steps is not None else "episodes",
         "return": each.latest,
         "solved_at": status.number(result.get("solved_at")),
@@ -142,10 +137,8 @@ def _metrics(records: list[Record]) -> dict[str, list[float | None]]:
         if name in ("step", "frames", "episode", "episodes"):
             found = [status.number(part[-1].get(name)) for part in parts]
         elif name == "returns":
-            known = [
-                [found[1] for each in part if (found := summary.point(each))] for part in parts
-            ]
-            name, found = "return", [_mean(values) for values in known]
+            points = [[found for r in part if (found := summary.point(r))] for part in parts]
+            name, found = "return", [_mean(earned for _, earned in part) for part in points]
         else:
             found = [_mean([status.number(record.get(name)) for record in part]) for part in parts]
         if any(value is not None for value in found):

@@ -45,8 +45,7 @@ def play(run: Run, seed: int = 0) -> dict[str, Any]:
     found = _beliefs(run, np.stack(seen))
     dissent = 1 - np.max(found["probability"], axis=1)
     moments = _moments(dissent)
-    step = max(1, -(-len(seen) // FRAMES))
-    shown = sorted({*range(0, len(seen), step), *moments})
+    shown = sorted({*range(0, len(seen), -(-len(seen) // FRAMES)), *moments})
     return {
         "steps": shown,
         "length": len(seen),

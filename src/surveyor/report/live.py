@@ -53,25 +53,19 @@ def server(folder: Path, port: int = 0) -> http.server.ThreadingHTTPServer:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             address = urllib.parse.urlsplit(self.path)
-            if not self._local():
-                self.send_error(403)
-            elif address.path == "/":
-                version, text = source.now()
-                self._send("text/html; charset=utf-8", page.render(text), version)
-            elif address.path == "/data.json":
-                version, text = source.now()
-                if urllib.parse.parse_qs(address.query).get("not") == [version]:
-                    self.send_response(204)
-                    self.end_headers()
-                else:
-                    self._send("application/json", text, version)
-            else:
-                self.send_error(404)
-
-        def _local(self) -> bool:
-            """Return False for requests by another host name: DNS rebinding from other sites."""
             host = (self.headers.get("Host") or "").rpartition(":")[0]
-            return host in (HOST, "localhost")
+            if host not in (HOST, "localhost"):  # DNS rebinding from other sites
+                return self.send_error(403)
+            if address.path not in ("/", "/data.json"):
+                return self.send_error(404)
+            version, text = source.now()
+            if address.path == "/":
+                self._send("text/html; charset=utf-8", page.render(text), version)
+            elif urllib.parse.parse_qs(address.query).get("not") == [version]:
+                self.send_response(204)
+                self.end_headers()
+            else:
+                self._send("application/json", text, version)
 
         def _send(self, kind: str, text: str, version: str) -> None:
             content = text.encode()

@@ -14,9 +14,8 @@ from surveyor.runs.checkpoint import write_atomically
 def render(data: str) -> str:
     """Return the whole page around data that is JSON."""
     assets = resources.files("surveyor.report") / "assets"
-    page, style, script = (
-        (assets / name).read_text("utf-8") for name in ("page.html", "report.css", "report.js")
-    )
+    names = ("page.html", "report.css", "report.js")
+    page, style, script = ((assets / name).read_text("utf-8") for name in names)
     return Template(page).substitute(STYLE=style, SCRIPT=script, PLOTLY=plotly(), DATA=data)
 
 

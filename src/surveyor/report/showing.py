@@ -1,5 +1,6 @@
 """An agent's beliefs in a report: on a map of states, at observations, or along an episode."""
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -76,8 +77,7 @@ def _beliefs(run: Page, kept: RunFolder, config: Config) -> Page | None:
 def _on_a_map(run: Page, config: Config, snapshots: Snapshots) -> Page:
     """Return beliefs about states that have a place on a map, as on the tree and the chain."""
     env = config.make()
-    layout = env.layout(beliefs.SIDE) if isinstance(env, Environment) else None
-    if not isinstance(env, Environment) or layout is None:
+    if not isinstance(env, Environment) or (layout := env.layout(beliefs.SIDE)) is None:
         raise SurveyorError(f"{config.env} has no map")
     shown = []
     for at, found in snapshots:
@@ -151,10 +151,9 @@ def add_episode(
             continue
         known = run.get("beliefs", {}).get("pictures")
         images = shows == "episode" or bool(known and known[0])
-        if live or len(runs) > 1:
-            if images:
-                run["notes"].append("Its own report shows an episode: surveyor report RUN.")
-        elif episodes and (images or known is None):
+        if (live or len(runs) > 1) and images:
+            run["notes"].append("Its own report shows an episode: surveyor report RUN.")
+        elif len(runs) == 1 and episodes and (images or known is None):
             _play(run, folder / status.name, env)
 
 
@@ -167,11 +166,9 @@ def _play(run: Page, path: Path, env: Any) -> None:
         return
     try:
         opened = Run.open(path, env, replay=False)
-        try:
+        with contextlib.closing(opened.runner):
             if len(opened.runner.spec.shape) == 3:
                 run["episode"] = episode.play(opened)
-        finally:
-            opened.runner.close()
     except Exception as error:  # a damaged checkpoint, a package that is not installed
         reason = f"No episode could be played: {error}"
         if "There is no environment" in reason:

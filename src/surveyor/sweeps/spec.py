@@ -151,30 +151,22 @@ def _runs(entry: dict[str, Any]) -> Iterator[Planned]:
 
 def _config(entry: dict[str, Any], agent: Agent, env: str, seed: int) -> Config:
     family = families.find(env)
-    counts_frames = family.unit == "frames"
-    episodes, steps, frames = (_whole(entry, key) for key in BUDGETS)
-    both = counts_frames and frames is not None and steps is not None
-    said = f"{env} has both steps and frames; a step is {family.frames_per_step} frames."
-    require(not both, said)
+    # A budget of another kind is for other environments of the same sweep.
+    usable = {"episodes": ("episodes",), "steps": ("steps",), "frames": ("steps", "frames")}
+    given = {key: _whole(entry, key) for key in BUDGETS if key in entry}
+    budget = {key: given[key] for key in usable[family.unit] if key in given}
+    both = f"{env} has both steps and frames; a step is {family.frames_per_step} frames."
+    require(len(budget) < 2, both)
     protocol = entry.get("protocol") if family.protocols else None
     require(isinstance(protocol, str | None), f"protocol takes a text, not {protocol!r}.")
-    return api.configure(
-        agent,
-        env,
-        seed=seed,
-        # A budget of another kind is for other environments of the same sweep.
-        episodes=episodes if family.by_episodes else None,
-        steps=None if family.by_episodes else steps,
-        frames=frames if counts_frames else None,
-        stop_when_solved=not entry.get("keep_going", False),
-        protocol=protocol,
-    )
+    solved = not entry.get("keep_going", False)
+    options = {"seed": seed, "stop_when_solved": solved, "protocol": protocol}
+    return api.configure(agent, env, **budget, **options)
 
 
-def _whole(entry: dict[str, Any], key: str) -> int | None:
-    """Return a budget, a whole number that may be written as 1e6, or None if it is not given."""
-    if (value := entry.get(key)) is None:
-        return None
+def _whole(entry: dict[str, Any], key: str) -> int:
+    """Return a budget, a whole number that may be written as 1e6."""
+    value = entry[key]
     whole = type(value) in (int, float) and value % 1 == 0
     require(whole, f"{key} takes a whole number, not {value!r}.")
     require(value >= 1, f"{key} must be at least 1, not {value}.")
@@ -194,8 +186,7 @@ def _agent(entry: dict[str, Any], env: str, point: dict[str, Any]) -> Agent:
         kind = type(fields[key])
         fits = isinstance(value, int | float) if kind is float else isinstance(value, kind)
         fits = fits and isinstance(value, bool) == (kind is bool)
-        said = f"{key} takes {kind.__name__}, not {value!r}."
-        require(fits or fields[key] is None, said)
+        require(fits or fields[key] is None, f"{key} takes {kind.__name__}, not {value!r}.")
         try:
             changes[key] = float(value) if kind is float else value
         except OverflowError:
