@@ -64,14 +64,13 @@ def collect(
             run["settings"] = text
         size = add_beliefs(runs, statuses, folder)
         add_episode(runs, statuses, folder, episodes and not live, live, env)
-    curves = {} if single else summary.grouped(statuses, found)
     return {
         "title": title,
         "made": time.strftime("%Y-%m-%d %H:%M"),
         "version": versions()["surveyor"],
         "live": live,
         "runs": runs,
-        "curves": _curves(curves, statuses),
+        "curves": [] if single else _curves(summary.grouped(statuses, found), statuses),
         "scaling": [] if single else _scaling(statuses),
         "beliefs_bytes": size,
     }

@@ -97,8 +97,9 @@ def _read(folder: Path, name: str, label: str | None, where: Storage) -> RunStat
         metrics = run.metrics()
     except OSError:
         metrics = []
-    returns = map(_return, reversed(metrics))
-    latest = next((value for value in returns if value is not None), None)
+    names = ("test_return" if "returns" in record else "return" for record in metrics)
+    returns = [number(record.get(name)) for record, name in zip(metrics, names, strict=True)]
+    latest = next((value for value in reversed(returns) if value is not None), None)
     last = metrics[-1] if metrics else {}
     done = int(number(last.get("step", last.get("episode"))) or 0)
     if result is not None:
@@ -126,11 +127,6 @@ def _unreadable(folder: Path, name: str, label: str, where: Storage, error: str)
     started = any((folder / name / file).exists() for file in FILES)
     reason = failure or ("It has no config.json." if started else None)
     return RunStatus(name, label, "failed" if reason else "waiting", reason=reason)
-
-
-def _return(record: Record) -> float | None:
-    """Return the return in a record of a run by steps or by episodes."""
-    return number(record.get("test_return" if "returns" in record else "return"))
 
 
 def number(value: Any) -> float | None:
