@@ -32,7 +32,7 @@ def usage() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return the exit code (2 for bad input, 130 when stopped)."""
-    argv = list(sys.argv[1:] if argv is None else argv)
+    argv = [*(sys.argv[1:] if argv is None else argv)]  # `list` is a command here
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # where my_package:MyEnv-v0 may be, as with python -m
     if not argv or argv[0] in ("-h", "--help"):

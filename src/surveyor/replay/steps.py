@@ -117,7 +117,7 @@ class StepReplay(eqx.Module):
         return dataclasses.replace(self, **changed, written=written)
 
     @property
-    def count(self) -> Int[HostArrays, ""]:
+    def count(self) -> Any:
         """Number of time steps that can be drawn."""
         first, end = self._range(self.n_step)
         return self.xp.maximum(end - first, 0)

@@ -21,7 +21,7 @@ def run_path(tmp_path_factory):
     assert main(["train", "Tree-4", "--out", str(out), "--plot", str(out / "a" / "p.png")]) == 0
     assert (out / "a" / "p.png").stat().st_size > 10_000
     assert len(list(out.glob("*/beliefs/*.npz"))) > 2
-    return next(path for path in out.iterdir() if path.name.startswith("Tree-4-su-s0"))
+    return next(path for path in out.iterdir() if path.name.startswith("Tree-4-su-plus-s0"))
 
 
 def last_json(capsys):
@@ -30,7 +30,7 @@ def last_json(capsys):
 
 def test_json_for_one_seed(tmp_path, capsys):
     code = main(
-        ["train", "Tree-4", "--agent", "su", "--seed", "7", "--out", str(tmp_path), "--json", NO]
+        ["train", "Tree-4", "--agent=su", "--seed", "7", "--out", str(tmp_path), "--json", NO]
     )
     assert code == 0
     outcome = last_json(capsys)
@@ -114,11 +114,12 @@ def test_resume_and_evaluate(run_path, capsys):
 @pytest.mark.parametrize(
     ("what", "expected"),
     [
-        ("agents", "su "),
+        ("agents", "su         Successor Uncertainties, algorithm 1"),
+        ("agents", "su-plus    SU+, this library's"),
         ("envs", "TiedTree-<L>"),
-        ("presets", "novelty_step=0.03"),
-        ("presets", "--agent bootdqn --preset paper_25x: BootDQN("),
-        ("presets", "su on Chain by default: chain"),
+        ("presets", "novelty_step 0.03"),
+        ("presets", "--agent bootdqn --preset paper_25x: table 2"),
+        ("presets", "--agent su --preset released (default)"),
     ],
 )
 def test_list(what, expected, capsys):
@@ -139,7 +140,7 @@ def test_a_preset_sets_the_defaults_and_an_option_still_wins(tmp_path, capsys):
     ]
     assert main([*words, "--episodes", "10", "--out", str(tmp_path), "--json", NO]) == 0
     agent = sv.load(last_json(capsys)["runs"][0]["path"]).agent
-    assert agent == dataclasses.replace(sv.BootDQN.paper_25x(), ensemble=3)
+    assert agent == dataclasses.replace(sv.BootDQN.preset("tree", "paper_25x"), ensemble=3)
 
 
 BAD = [
@@ -149,7 +150,7 @@ BAD = [
     ),
     (
         ["train", "Tree-4", "--agent", "dqn", "--preset", "x"],
-        "no preset of dqn 'x'; there is: minatar, atari, classic, numbered.",
+        "There is no preset of dqn 'x'; there is: default.",
     ),
     (["trian", "Tree-10"], "did you mean 'train'?"),
     (["train", "Trea-10"], "did you mean 'Tree-10'?"),
@@ -163,7 +164,17 @@ BAD = [
     (["train", "Tree-10", "--seeds", "0"], "seeds must be at least 1, not 0."),
     (["train", "Tree-10", "--seed", "-1"], "seed must be between 0 and 2^32 - 1, not -1."),
     (["train", "Tree-4", "--out", "/proc/nowhere"], "cannot be written"),
-    (["resume"], "Which run?"),
+    (["train", "Chain-4", "--agent", "bootdqn", "--preset", "paper_1x"], "is for tree, not chain"),
+    (["train", "Tree-10", "--agent.n-step", "1"], "n_step has no effect on Tree-10: it is for"),
+    (["train", "Tree-10", "--agent.torso", "mlp"], "torso has no effect on Tree-10: it is for"),
+    (["train", "Tree-10", "--agent.q-target", "double"], "q_target has no effect on Tree-10"),
+    (["train", "Tree-10", "--agent.replay", "prioritised(0.6)"], "prioritised(0.6) is for"),
+    (["train", "Tree-10", "--agent.replay", "priority"], "did you mean 'prioritised'?"),
+    (["train", "Tree-10", "--steps", "5"], "--steps has no effect on Tree-10"),
+    (["train", "Tree-10", "--protocol", "paper"], "--protocol has no effect on Tree-10"),
+    (["train", "CartPole-v1", "--keep-going"], "--keep-going has no effect on CartPole-v1"),
+    (["train", "CartPole-v1", "--agent.novelty", "2"], "novelty has no effect on CartPole-v1"),
+    (["train", "--agent"], "--agent needs a value."),
     (["resume", "no/such/run"], "There is no run folder 'no/such/run'."),
     (["evaluate", "no/such/run"], "There is no run folder 'no/such/run'."),
     (["evaluate", "tests"], "'tests' is not a run folder: it has no config.json."),
@@ -181,7 +192,35 @@ def test_bad_input_gets_one_sentence_and_exit_code_2(arguments, sentence, capsys
 
 def test_resuming_with_other_hyperparameters_is_refused(run_path, capsys):
     assert main(["resume", str(run_path), "--agent.theta", "3"]) == 2
-    assert "a run keeps those" in capsys.readouterr().err
+    assert "A run keeps the agent and the hyperparameters" in capsys.readouterr().err
+
+
+def help_of(words, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([*words, "--help"])
+    assert stop.value.code == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_help_shows_the_options_that_have_an_effect_with_the_environment_s_defaults(capsys):
+    tree = help_of(["train", "Tree-100"], capsys)
+    assert "usage: surveyor train ENV" in tree
+    assert "options of su-plus on Tree-100" in tree
+    assert "--agent.novelty-step" in tree
+    assert "default: 0.03" in tree  # the tree's, not the chain's 0.0
+    for word in ("--agent.torso", "--agent.n-step", "--agent.q-target", "--steps", "--protocol"):
+        assert word not in tree
+    pole = help_of(["train", "CartPole-v1", "--agent", "su"], capsys)
+    for word in ("--steps", "--agent.hidden", "--agent.redraw-every"):
+        assert word in pole
+    for word in ("--episodes", "--keep-going", "--agent.layers", "--agent.novelty"):
+        assert word not in pole
+    assert "Give ENV to see all options" in help_of(["train"], capsys)
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"surveyor {sv.__version__}\n"
 
 
 def test_help_teaches(capsys):
@@ -198,6 +237,7 @@ def test_help_teaches(capsys):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        ("resume", "surveyor resume needs to know: The run's folder."),
         ("train Tree-4 --episodes ten", "--episodes takes INT, not 'ten'."),
         ("train Tree-4 --episodes", "--episodes needs a value."),
         ("train Tree-4 --agent.theta x", "--agent.theta takes FLOAT, not 'x'."),
@@ -207,13 +247,11 @@ def test_help_teaches(capsys):
         ),
         (
             "train Tree-4 --agent.policy foo",
-            "--agent.policy must be one of 'optimistic', 'joint', 'marginal', not 'foo'.",
+            "--agent.policy must be one of 'optimistic', 'joint', not 'foo'.",
         ),
         (
             "train",
-            "surveyor train needs to know: The environment: Tree-<L>, TiedTree-<L> or Chain-<L>, "
-            "such as Tree-100; MinAtar/<Game>; ALE/<Game>; or any Gymnasium id, such as "
-            "CartPole-v1 or my_package:MyEnv-v0.",
+            "Which environment? For example: surveyor train Tree-100",
         ),
         ("list agentz", "There is no list 'agentz'; did you mean 'agents'?"),
     ],
