@@ -33,7 +33,8 @@ def test_the_paper_s_text_needs_far_longer_on_a_chain_than_its_code():
 
 
 @pytest.mark.parametrize(
-    ("env", "solved_at", "first_success"), [("Tree-30", 50, 44), ("Chain-15", 70, 57)]
+    ("env", "solved_at", "first_success"),
+    [("Tree-10", 30, 23), ("Tree-30", 50, 44), ("Chain-15", 70, 57)],
 )
 def test_su_plus_solves_problems_as_it_always_did(env, solved_at, first_success):
     run = sv.train("su-plus", env)
