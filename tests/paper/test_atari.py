@@ -11,8 +11,8 @@ from surveyor.launch import work
 from surveyor.paper import atari
 from surveyor.paper.options import AtariOptions
 from surveyor.runs import api, storage
+from surveyor.runs.evaluation import EvaluationPlan
 from surveyor.runs.folder import RunFolder
-from surveyor.runs.periodic_evaluation import EvaluationPlan
 from tests.paper.common import evaluated
 
 

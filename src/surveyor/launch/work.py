@@ -15,9 +15,9 @@ import jax
 from surveyor.errors import HeldError, SurveyorError
 from surveyor.runs import api, storage
 from surveyor.runs.config import Config
+from surveyor.runs.evaluation import EvaluationPlan, PeriodicEvaluation
 from surveyor.runs.folder import Record, RunFolder
 from surveyor.runs.loggers import NO_SINKS, Sinks
-from surveyor.runs.periodic_evaluation import EvaluationPlan, PeriodicEvaluation
 from surveyor.runs.storage import Storage
 
 

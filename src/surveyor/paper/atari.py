@@ -13,7 +13,7 @@ from surveyor.paper import fig4, table1
 from surveyor.paper.atari_scores import SCORES, collect, spelt
 from surveyor.paper.options import AtariOptions
 from surveyor.paper.studies import StoppedError
-from surveyor.runs.periodic_evaluation import EvaluationPlan
+from surveyor.runs.evaluation import EvaluationPlan
 from surveyor.sweeps import spec
 from surveyor.sweeps.spec import Planned
 from surveyor.sweeps.text import table, write

@@ -33,10 +33,7 @@ def configure(
     stop_when_solved: bool = True,
     protocol: str | None = None,
 ) -> Config:
-    """Return the configuration of a run; the arguments are those of `train`.
-
-    Raise `SurveyorError` if the environment, the agent and the budget do not go together.
-    """
+    """Return the configuration of a run from `train`'s arguments; raise if they do not fit."""
     family = families.of(env)
     name = family.canonical(env) if isinstance(env, str) else objects.name_of(env)
     source = None if isinstance(env, str) else env
@@ -115,14 +112,11 @@ def train(
 
 
 def begin(config: Config, out: Path | None) -> Run:
-    """Return a run of this configuration, continued if one was started in `out`, else new.
-
-    Equal configurations give equal results, so continuing equals starting again.
-    """
+    """Return a run of this configuration, continued if one was started in `out`, else new."""
     if out is None:
         return Run.new(config)
     folder = RunFolder(out / config.name)
-    if folder.made_by_this_version() and folder.result() is None:
+    if folder.made_by_this_version() and folder.result() is None:  # equal versions, equal bits
         with contextlib.suppress(SurveyorError):  # damaged; storage out of reach raises others
             return Run.open(folder.path, config.source)
     return Run.new(config, folder.path)

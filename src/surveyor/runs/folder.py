@@ -135,10 +135,7 @@ class RunFolder:
         checkpoint.save(self._checkpoint, arrays, meta)
 
     def restore(self, like: PyTree, *, part: bool = False) -> tuple[PyTree, Record] | None:
-        """Return arrays and metadata of the last checkpoint, or None; see `checkpoint.load`.
-
-        Nothing is written, since another process may be training the run.
-        """
+        """Return arrays and metadata of the last checkpoint, or None; see `checkpoint.load`."""
         if not self._checkpoint.exists():
             return None
         arrays, meta = checkpoint.load(self._checkpoint, like, part=part)
@@ -152,7 +149,7 @@ class RunFolder:
                 f"'{self._metrics}' has {written} records, fewer than the {meta['records']} of the "
                 "checkpoint; it was changed or damaged."
             )
-        return arrays, meta
+        return arrays, meta  # nothing was changed: another process may be training the run
 
     @contextlib.contextmanager
     def claimed(self) -> Iterator[None]:

@@ -195,10 +195,9 @@ class Remote(Storage):
             self._files.rm_file(f"{self._root}/{name}")
 
     def _renew(self, name: str, first: bool = False) -> None:
-        if first:
-            lease = self._lease(name)
-            if lease and lease["until"] > time.time() and lease["owner"] != self._owner:
-                raise HeldError(f"The run '{name}' is being trained by another process.")
+        lease = self._lease(name) if first else None
+        if lease and lease["until"] > time.time() and lease["owner"] != self._owner:
+            raise HeldError(f"The run '{name}' is being trained by another process.")
         content = {"owner": self._owner, "until": time.time() + LEASE_SECONDS}
         self.upload(f"{name}/lease.json", io.BytesIO(json.dumps(content).encode()))
 
