@@ -2,6 +2,7 @@
 
 import math
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
@@ -15,7 +16,16 @@ def median_episodes(length: int) -> float:
     return -1 / math.log2(1 - 2.0**-length) if length < 50 else math.log(2) * 2.0**length
 
 
-class Uniform(Agent[Float[Array, " actions"], None]):
+class UniformState(eqx.Module):
+    """Sizes of the environment's spaces, which never change."""
+
+    q: Float[Array, " actions"]
+    """A zero for each action."""
+    dimensions: int = eqx.field(static=True)
+    """Number of axes of an observation."""
+
+
+class Uniform(Agent[UniformState, None]):
     """An agent that knows and learns nothing: all Q values are equal, and ties are broken fairly.
 
     It walks to the end of a tree or chain of size L with probability 2^-L an episode;
@@ -30,25 +40,24 @@ class Uniform(Agent[Float[Array, " actions"], None]):
         """No updates."""
         return Schedule(envs=self.envs)
 
-    def init(self, spec: EnvSpec, key: PRNG) -> Float[Array, " actions"]:
-        """Return a row of zeros, whose shape is the number of actions."""
-        return jnp.zeros(spec.num_actions)
+    def init(self, spec: EnvSpec, key: PRNG) -> UniformState:
+        """Return the sizes of the environment's spaces."""
+        return UniformState(jnp.zeros(spec.num_actions), len(spec.shape))
 
-    def sample(self, state: Float[Array, " actions"], key: PRNG) -> None:
+    def sample(self, state: UniformState, key: PRNG) -> None:
         """Return nothing."""
 
-    def greedy(self, state: Float[Array, " actions"]) -> None:
+    def greedy(self, state: UniformState) -> None:
         """Return nothing."""
 
-    def q(
-        self, state: Float[Array, " actions"], index: None, obs: Obs
-    ) -> Float[Array, "*b actions"]:
+    def q(self, state: UniformState, index: None, obs: Obs) -> Float[Array, "*b actions"]:
         """Return zeros."""
-        return jnp.broadcast_to(state, (*obs.shape, *state.shape))
+        lead = obs.shape[: obs.ndim - state.dimensions]
+        return jnp.broadcast_to(state.q, (*lead, *state.q.shape))
 
     def act(
         self,
-        state: Float[Array, " actions"],
+        state: UniformState,
         index: None,
         obs: Obs,
         u: Float[Array, " actions"],
@@ -56,14 +65,10 @@ class Uniform(Agent[Float[Array, " actions"], None]):
         """Return any action."""
         return jnp.argmax(u)
 
-    def observe(
-        self, state: Float[Array, " actions"], transitions: Transition, mask: Mask
-    ) -> Float[Array, " actions"]:
+    def observe(self, state: UniformState, transitions: Transition, mask: Mask) -> UniformState:
         """Change nothing."""
         return state
 
-    def learn(
-        self, state: Float[Array, " actions"], batch: Batch, key: PRNG
-    ) -> tuple[Float[Array, " actions"], Update]:
+    def learn(self, state: UniformState, batch: Batch, key: PRNG) -> tuple[UniformState, Update]:
         """Change nothing."""
         return state, Update()
