@@ -2,9 +2,9 @@
 
 import pytest
 
-from surveyor import PSRL
-from surveyor.paper import studies
-from surveyor.paper.studies import Cell
+from surveyor import PSRL, SurveyorError
+from surveyor.paper import fig2, studies
+from surveyor.paper.studies import Cell, select
 from tests.paper.common import outcome
 
 
@@ -38,3 +38,11 @@ def test_outcomes_of_an_algorithm_are_in_the_order_of_size():
     assert [o.size for o in studies.of(mixed, "SU (released)")] == [10, 20, 40]
     sizes, times = studies.medians(mixed, "SU (released)")
     assert (list(sizes), list(times)) == ([20, 40], [8, 9])
+
+
+def test_a_figure_can_be_drawn_of_some_algorithms():
+    cells = fig2.cells(quick=True)
+    assert select(cells, ()) == cells
+    assert {cell.algorithm for cell in select(cells, ("SU+", "PSRL"))} == {"SU+", "PSRL"}
+    with pytest.raises(SurveyorError, match=r"did you mean 'SU\+'"):
+        select(cells, ("SU",))

@@ -10,8 +10,8 @@ from surveyor import BDQN, PSRL, SU, UBE, BootDQN, SUPlus, drawing
 from surveyor.agents.base import Agent
 from surveyor.agents.uniform import median_episodes
 from surveyor.drawing import BLUE, GREY, ORANGE, RED
-from surveyor.paper.options import Options
-from surveyor.paper.studies import COSTS, HEADER, Cell, Outcome, of, train_cells
+from surveyor.paper.options import FigureOptions
+from surveyor.paper.studies import COSTS, HEADER, Cell, Outcome, of, select, train_cells
 from surveyor.sweeps.text import table, write
 
 if TYPE_CHECKING:
@@ -76,10 +76,11 @@ def cells(*, quick: bool) -> list[Cell]:
     ]
 
 
-def run(options: Options) -> None:
+def run(options: FigureOptions) -> None:
     """Train, and write fig2.json, fig2.md and fig2.png."""
     drawing.require_matplotlib()
-    show(train_cells(cells(quick=options.quick), options.out / "runs"), options.out)
+    chosen = select(cells(quick=options.quick), options.algorithms)
+    show(train_cells(chosen, options.out / "runs"), options.out)
 
 
 def show(outcomes: list[Outcome], out: Path) -> None:

@@ -7,7 +7,16 @@ import numpy as np
 
 from surveyor import PSRL, SU, BootDQN, SUPlus, drawing
 from surveyor.paper.options import Fig3Options
-from surveyor.paper.studies import COSTS, HEADER, Cell, Outcome, medians, of, train_cells
+from surveyor.paper.studies import (
+    COSTS,
+    HEADER,
+    Cell,
+    Outcome,
+    medians,
+    of,
+    select,
+    train_cells,
+)
 from surveyor.sweeps.text import table, write
 
 if TYPE_CHECKING:
@@ -66,6 +75,7 @@ def run(options: Fig3Options) -> None:
     """Train, and write fig3.json, fig3.md and fig3.png."""
     drawing.require_matplotlib()
     chosen = cells(quick=options.quick, beyond=not options.paper_sizes_only)
+    chosen = select(chosen, options.algorithms)
     show(train_cells(chosen, options.out / "runs"), options.out)
 
 

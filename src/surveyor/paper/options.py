@@ -28,7 +28,15 @@ class Options:
 
 
 @dataclasses.dataclass(frozen=True)
-class Fig3Options(Options):
+class FigureOptions(Options):
+    """Reproduce a figure from training runs."""
+
+    algorithms: tuple[str, ...] = ()
+    """Algorithms to train and show, such as SU+ "SU (released)"; all if none is named."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Fig3Options(FigureOptions):
     """Reproduce figure 3: learning time on the chain, L = 20 to 160, and beyond it 200 and 240."""
 
     paper_sizes_only: Flag = False

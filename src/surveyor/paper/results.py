@@ -27,7 +27,7 @@ class Result(NamedTuple):
 
 RESULTS = (
     Result("fig2", "episodes to learn the tree, for every algorithm",
-           options.Options, "fig2:run"),
+           options.FigureOptions, "fig2:run"),
     Result("fig3", "growth of learning time with the size of the chain",
            options.Fig3Options, "fig3:run"),
     Result("propositions", "the theory's predictions beside measurements",

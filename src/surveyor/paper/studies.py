@@ -2,7 +2,7 @@
 
 import dataclasses
 import statistics
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from surveyor import envs
 from surveyor.agents.base import Agent
-from surveyor.errors import SurveyorError
+from surveyor.errors import SurveyorError, unknown
 from surveyor.launch import pool
 from surveyor.launch.progress import Overview
 from surveyor.runs import api
@@ -109,6 +109,15 @@ COSTS = ["gradient steps", "seconds"]
 
 class StoppedError(Exception):
     """The user stopped a study; its runs are on disk."""
+
+
+def select(cells: list[Cell], algorithms: Collection[str]) -> list[Cell]:
+    """Return the cells of these algorithms, or all if none is named; raise for unknown names."""
+    known = list(dict.fromkeys(cell.algorithm for cell in cells))
+    for name in algorithms:
+        if name not in known:
+            raise unknown("algorithm of this figure", name, known)
+    return [cell for cell in cells if not algorithms or cell.algorithm in algorithms]
 
 
 def of(outcomes: Iterable[Outcome], algorithm: str) -> list[Outcome]:
