@@ -48,15 +48,19 @@ def batch(model, n=8, **more):
 
 def test_q_is_weights_times_features_without_a_bias(model):
     obs = inputs(model, 7)
-    phi, W = (np.asarray(x, np.float64) for x in (model.features(obs), model.weights))
+    phi, W = (np.asarray(x, np.float64) for x in (compiled(model.features)(obs), model.weights))
     assert W.shape == (4, 6, 3)
     phi = np.broadcast_to(phi, (7, 4, 6))
     np.testing.assert_allclose(
-        model.q(obs), np.einsum("bgh,gha->bga", phi, W), rtol=1e-4, atol=1e-5
+        compiled(model.q)(obs), np.einsum("bgh,gha->bga", phi, W), rtol=1e-4, atol=1e-5
     )
     heads = jnp.array([2, 0])
-    np.testing.assert_allclose(model.q(obs, heads), model.q(obs)[:, heads], rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(model.q(obs[3]), model.q(obs)[3], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        compiled(model.q)(obs, heads), compiled(model.q)(obs)[:, heads], rtol=1e-5, atol=1e-6
+    )
+    np.testing.assert_allclose(
+        compiled(model.q)(obs[3]), compiled(model.q)(obs)[3], rtol=1e-4, atol=1e-5
+    )
     assert isinstance(model, QModel)
 
 
@@ -64,8 +68,8 @@ def test_q_is_weights_times_features_without_a_bias(model):
 def test_without_outputs_q_starts_at_zero_and_features_do_not(create):
     model = create(outputs=False)
     obs = inputs(model, 7)
-    np.testing.assert_array_equal(model.q(obs), 0)
-    assert np.any(np.asarray(model.features(obs)) > 0)
+    np.testing.assert_array_equal(compiled(model.q)(obs), 0)
+    assert np.any(np.asarray(compiled(model.features)(obs)) > 0)
 
 
 def test_losses_are_those_of_the_action_taken_with_mask_and_weights():
@@ -89,20 +93,24 @@ def test_steps_bring_every_head_to_its_own_targets(model):
     new = model
     for _ in range(400):
         new, update = fit(new)
-    taken = np.asarray(new.q(data.obs))[np.arange(8), :, np.asarray(data.action)]
+    taken = np.asarray(compiled(new.q)(data.obs))[np.arange(8), :, np.asarray(data.action)]
     np.testing.assert_allclose(taken, targets, atol=0.15)
     assert float(update.metrics["q_loss"]) < 0.01
-    np.testing.assert_allclose(new.target_q(data.obs), new.q(data.obs), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        compiled(new.target_q)(data.obs), compiled(new.q)(data.obs), rtol=1e-4, atol=1e-4
+    )
 
 
 def test_a_masked_example_teaches_nothing(model):
     data, targets = batch(model, 2), jnp.ones((2, 4))
     fit = jax.jit(lambda mask: model.fit(data, targets, "squared", None, mask)[0])
     none, first = fit(jnp.zeros((2, 4))), fit(jnp.array([[1.0] * 4, [0.0] * 4]))
-    np.testing.assert_array_equal(none.q(data.obs), model.q(data.obs))
+    np.testing.assert_array_equal(compiled(none.q)(data.obs), compiled(model.q)(data.obs))
     alone = jax.tree.map(lambda x: x[:1], data)
     gradient = jax.jit(lambda: model.fit(alone, targets[:1], "squared")[0])()
-    np.testing.assert_allclose(first.q(data.obs), gradient.q(data.obs), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(
+        compiled(first.q)(data.obs), compiled(gradient.q)(data.obs), rtol=1e-3, atol=1e-4
+    )
 
 
 def test_heads_of_a_table_that_are_not_trained_stand_still():
@@ -119,10 +127,10 @@ def test_a_network_values_with_its_target_network():
     model = network()
     data = batch(model)
     new, _ = compiled(model.fit)(data, jnp.ones((8, 4)), "squared")
-    np.testing.assert_array_equal(new.target_q(data.obs), model.q(data.obs))
-    assert np.any(np.asarray(new.q(data.obs)) != np.asarray(model.q(data.obs)))
+    np.testing.assert_array_equal(compiled(new.target_q)(data.obs), compiled(model.q)(data.obs))
+    assert np.any(np.asarray(compiled(new.q)(data.obs)) != np.asarray(compiled(model.q)(data.obs)))
     after, _ = compiled(new.fit)(data, jnp.ones((8, 4)), "squared")
-    np.testing.assert_array_equal(after.target_q(data.obs), after.q(data.obs))
+    np.testing.assert_array_equal(compiled(after.target_q)(data.obs), compiled(after.q)(data.obs))
 
 
 def test_fixed_values_are_the_current_ones_times_a_factor(model):

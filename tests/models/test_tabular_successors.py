@@ -23,7 +23,7 @@ def model(spec=SPEC, features=4, **changes):
 
 def with_parameters(model, hidden, shared):
     """Put U_s of every state and the shared parameters into a model."""
-    psi = model.psi(jnp.arange(len(hidden))).reshape(len(hidden), -1)
+    psi = compiled(model.psi)(jnp.arange(len(hidden))).reshape(len(hidden), -1)
     rows = Table.create(jnp.concatenate([psi, jnp.asarray(hidden)], axis=1))
     return eqx.tree_at(lambda model: (model.rows, model.shared), model, (rows, shared))
 
@@ -33,7 +33,7 @@ def test_two_layers_by_hand():
     shared = Shared(jnp.zeros(2), jnp.array([0.0, 1.0]), V, jnp.array([[0.0, 0.0], [0.5, 0.5]]))
     filled = with_parameters(model(features=2), [[2.0, -3.0], [2.0, 1.0]], shared)
     # ReLU((2, -2)) = (2, 0), times the identity; (2, 2) through the second: (2+4+.5, -2+.5).
-    phi = filled.phi(jnp.array([0, 1]), jnp.array([0, 1]))
+    phi = compiled(filled.phi)(jnp.array([0, 1]), jnp.array([0, 1]))
     np.testing.assert_allclose(phi, [[2.0, 0.0], [6.5, 0.0]])
 
 
@@ -41,31 +41,33 @@ def test_one_layer_by_hand():
     V = jnp.array([[[1.0, 1.0]], [[-5.0, 2.0]]])
     shared = Shared(jnp.zeros(2), jnp.zeros(2), V, jnp.zeros((2, 2)))
     filled = with_parameters(model(features=2, layers="one"), [[3.0, -4.0], [3.0, -1.0]], shared)
-    phi = filled.phi(jnp.array([0, 1]), jnp.array([0, 1]))
+    phi = compiled(filled.phi)(jnp.array([0, 1]), jnp.array([0, 1]))
     np.testing.assert_allclose(phi, [[4.0, 0.0], [0.0, 1.0]])
 
 
 @pytest.mark.parametrize("layers", ["one", "two"])
 def test_normalised_features_are_non_negative_unit_vectors(layers):
     net = model(EnvSpec(50, 2, 10), layers=layers, normalise=True)
-    phi = net.phi(jnp.arange(50), jnp.arange(50) % 2)
+    phi = compiled(net.phi)(jnp.arange(50), jnp.arange(50) % 2)
     assert np.all(np.asarray(phi) >= 0)
     np.testing.assert_allclose(np.linalg.norm(phi, axis=1), 1.0, rtol=1e-5)
 
 
 def test_psi_starts_at_its_initial_value_everywhere_and_w_at_zero():
     net = model(psi_init=(0.7,) * 4)
-    np.testing.assert_allclose(net.psi(jnp.arange(3)), np.full((3, 2, 4), 0.7))
+    np.testing.assert_allclose(compiled(net.psi)(jnp.arange(3)), np.full((3, 2, 4), 0.7))
     np.testing.assert_array_equal(net.w, np.zeros(4))
     np.testing.assert_array_equal(net.target_w, net.w)
-    np.testing.assert_array_equal(net.target_psi(jnp.arange(3)), net.psi(jnp.arange(3)))
+    np.testing.assert_array_equal(
+        compiled(net.target_psi)(jnp.arange(3)), compiled(net.psi)(jnp.arange(3))
+    )
 
 
 @pytest.mark.parametrize("layers", ["one", "two"])
 def test_features_of_psi_alone_are_those_that_phi_never_has(layers):
     net = model(psi_init=(1.0, 1.0, 1.0, 0.0), psi_only=3, layers=layers)
-    np.testing.assert_allclose(net.psi(jnp.int32(2))[1], [1, 1, 1, 0])
-    phi = net.phi(jnp.arange(5), jnp.zeros(5, jnp.int32))
+    np.testing.assert_allclose(compiled(net.psi)(jnp.int32(2))[1], [1, 1, 1, 0])
+    phi = compiled(net.phi)(jnp.arange(5), jnp.zeros(5, jnp.int32))
     assert phi.shape == (5, 1)
     assert np.all(np.asarray(phi) > 0)
     assert net.w.shape == (1,)
@@ -74,10 +76,12 @@ def test_features_of_psi_alone_are_those_that_phi_never_has(layers):
 def test_any_shape_of_observations_is_looked_up_one_by_one():
     net, obs = model(), jnp.array([[0, 1, 2], [3, 4, 0]])
     action = jnp.array([[0, 1, 1], [0, 0, 1]])
-    assert net.psi(obs).shape == (2, 3, 2, 4)
-    phi = net.phi(obs, action)
+    assert compiled(net.psi)(obs).shape == (2, 3, 2, 4)
+    phi = compiled(net.phi)(obs, action)
     assert phi.shape == (2, 3, 4)
-    np.testing.assert_allclose(phi[1, 2], net.phi(obs[1, 2:], action[1, 2:])[0], rtol=1e-5)
+    np.testing.assert_allclose(
+        phi[1, 2], compiled(net.phi)(obs[1, 2:], action[1, 2:])[0], rtol=1e-5
+    )
 
 
 def test_a_step_moves_what_the_loss_reads_by_adam_and_nothing_else():
@@ -90,12 +94,12 @@ def test_a_step_moves_what_the_loss_reads_by_adam_and_nothing_else():
 
     new, psi = compiled(lambda net: net.fit(jnp.array([1, 1]), jnp.array([0, 0]), loss))(net)
     np.testing.assert_array_equal(psi, np.full((2, 4), 0.5))  # what was found before the step
-    after = np.array(new.psi(jnp.arange(5)))
+    after = np.array(compiled(new.psi)(jnp.arange(5)))
     np.testing.assert_allclose(after[1, 0], [0.51, 0.49, 0.5, 0.51], rtol=1e-5)
     after[1, 0] = 0.5
     np.testing.assert_array_equal(after, 0.5)
     np.testing.assert_allclose(new.w, -0.01, rtol=1e-5)
-    both = [m.phi(jnp.arange(5), jnp.ones(5, jnp.int32)) for m in (net, new)]
+    both = [compiled(m.phi)(jnp.arange(5), jnp.ones(5, jnp.int32)) for m in (net, new)]
     np.testing.assert_array_equal(*both)
     assert isinstance(new, SuccessorModel)
 
@@ -107,6 +111,6 @@ def test_features_of_psi_alone_have_an_epsilon_of_their_own(eps, psi_only_eps):
     net = model(psi_init=(0.0,) * 4, psi_only=2, **epsilons)
     loss = lambda outputs: (jnp.sum(outputs.psi), None)  # noqa: E731
     new, _ = compiled(lambda net: net.fit(jnp.array([3]), jnp.array([1]), loss))(net)
-    moved = -np.asarray(new.psi(jnp.int32(3))[1])
+    moved = -np.asarray(compiled(new.psi)(jnp.int32(3))[1])
     expected = [0.005 if e == 1 else 0.01 for e in (psi_only_eps, psi_only_eps, eps, eps)]
     np.testing.assert_allclose(moved, expected, rtol=1e-4)
