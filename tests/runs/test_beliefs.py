@@ -29,7 +29,7 @@ def test_a_look_is_the_posterior_of_the_run(tmp_path):
     assert first["visits"].sum() == 0
     assert last["visits"].sum() == sum(sum(r["lengths"]) for r in run.metrics)
     path = 2 * np.arange(5)
-    good = np.asarray(run.env[1].mapping)
+    good = np.asarray(sv.envs.make("Tree-5", 0)[1].mapping)
     joint = run.q_posterior(path)
     mean = np.asarray(joint.mean)[np.arange(5), good]
     place = 2 * np.arange(5) + good

@@ -84,7 +84,7 @@ def test_save_load_predict_evaluate_and_posterior(finished, copy):
 def test_a_solved_run_predicts_the_optimal_path():
     run = sv.train("su-plus", "Tree-12", seed=3)
     actions, _ = run.predict(np.arange(12) * 2)
-    np.testing.assert_array_equal(actions, run.env[1].mapping)
+    np.testing.assert_array_equal(actions, sv.envs.make("Tree-12", 3)[1].mapping)
     assert sv.evaluate(run).optimal == 1.0
 
 
@@ -165,8 +165,6 @@ def test_a_checkpoint_with_a_pickle_is_refused(copy):
 
 
 def test_other_hyperparameters_are_refused(copy):
-    with pytest.raises(sv.SurveyorError, match="a run keeps those"):
-        sv.resume(copy, agent=dataclasses.replace(FAST, theta=2.0))
     config = json.loads((copy / "config.json").read_text())
     config["hyperparameters"]["theta"] = 2.0
     (copy / "config.json").write_text(json.dumps(config))
