@@ -44,7 +44,7 @@ def su_minatar(steps: int) -> dict[str, float]:
     from surveyor.training import functional
     from surveyor.training.steps import Round
 
-    env = families.find("MinAtar/Breakout").make("MinAtar/Breakout", None)
+    env: Any = families.find("MinAtar/Breakout").make("MinAtar/Breakout", None)
     agent = dataclasses.replace(sv.SUPlus.preset("minatar"), warmup=1000)
     key, each = jax.random.key(0), Round.of(agent)
     loop = jax.jit(lambda key: functional.start(agent, env, key))(key)
