@@ -222,7 +222,9 @@ def test_an_episode_is_played_in_an_environment_that_is_given(tmp_path):
             shown = np.full((8, 8, 1), 60 * self.steps, np.uint8)
             return shown, float(action), self.steps == 4, False, {}
 
-    agent = dataclasses.replace(sv.SU.minatar(), hidden=8, features=4, warmup=16, envs=1)
+    agent = dataclasses.replace(
+        sv.SUPlus.preset("minatar"), hidden=8, features=4, warmup=16, envs=1
+    )
     run = sv.train(agent, Light, steps=100, out=tmp_path, beliefs=True)
     path = run.folder.path
     (found,) = collect.collect(path)["runs"]

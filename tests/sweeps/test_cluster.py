@@ -22,8 +22,8 @@ envs = ["Chain-8"]
 episodes = 20000
 keep_going = true
 [[agents]]
-agent = "su"
-set = { features = 8, novelty = 4, batch_size = 16, recent = 4, best = 4, gradient_steps = 2 }
+agent = "su-plus"
+set = { features = 8, novelty = 4, batch_size = 16, replay = "uniform", gradient_steps = 2 }
 """
 """Runs of about twenty seconds of gradient steps, whose results must be bit-identical."""
 

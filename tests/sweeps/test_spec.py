@@ -33,11 +33,11 @@ def test_every_combination_of_agents_grids_environments_and_seeds():
     first = runs[0].config
     assert (first.env, first.seed, first.episodes, first.steps) == ("Tree-4", 0, 50, None)
     assert (first.agent.theta, first.agent.beta, first.agent.features) == (2.0, 0.1, 30)
-    assert first.agent.gradient_steps == sv.SU.tree().gradient_steps
+    assert first.agent.gradient_steps == sv.SU.preset("tree").gradient_steps
     assert runs[0].label == "su, theta 2, beta 0.1, features 30"
     deep = runs[2].config
     assert (deep.env, deep.episodes, deep.steps) == ("MinAtar/Breakout", None, 1000)
-    assert deep.agent.hidden == sv.SU.minatar().hidden
+    assert deep.agent.hidden == sv.SU.preset("minatar").hidden
     last = runs[-1]
     assert (last.label, last.config.seed, last.config.steps) == ("DQN", 5, 1000)
     assert len({run.config.name for run in runs}) == len(runs)
