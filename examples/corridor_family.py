@@ -15,7 +15,7 @@ from surveyor.envs.functional import Functional
 
 
 class Spaces:
-    """What gymnax calls a space: discrete, with n values."""
+    """A discrete space of n values, in the manner of gymnax."""
 
     def __init__(self, n: int):
         self.n = n

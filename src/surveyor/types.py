@@ -36,7 +36,7 @@ class EnvSpec(eqx.Module):
 
     @property
     def tabular(self) -> bool:
-        """Whether observations are the numbers of states."""
+        """True if observations are the numbers of states."""
         return self.num_states > 0
 
 

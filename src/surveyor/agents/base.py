@@ -36,13 +36,13 @@ class Agent(eqx.Module, Generic[State, Index]):
     """
 
     by_episodes: ClassVar[bool] = False
-    """Whether it can only learn after whole episodes, in numbered states."""
+    """True if it can only learn after whole episodes, in numbered states."""
 
     closed_form: ClassVar[bool] = False
-    """Whether `q_posterior` is exact and takes no longer than Q itself."""
+    """True if `q_posterior` is exact and takes no longer than Q itself."""
 
     random_q: ClassVar[bool] = False
-    """Whether `q` itself draws random numbers."""
+    """True if `q` itself draws random numbers."""
 
     def __check_init__(self):
         options.require_choices(self)

@@ -34,7 +34,7 @@ class DQN(QLearner[DQNState, Float[Array, ""]]):
     epsilon_steps: int = 10_000
     """Environment steps over which ε falls from one to the other."""
     double: bool = False
-    """Whether one network chooses the next action and another values it, so that no error is chosen
+    """True if one network chooses the next action and another values it, so that no error is chosen
     because it is large: the network and its target network; on tables two networks, of which each
     gradient step trains one at random."""
 

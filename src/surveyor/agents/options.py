@@ -26,9 +26,9 @@ class Setting(NamedTuple):
     """The two facts about an environment that decide which options have an effect."""
 
     tables: bool
-    """Whether observations are the numbers of states."""
+    """True if observations are the numbers of states."""
     episodes: bool
-    """Whether agents learn after every episode, not every few steps."""
+    """True if agents learn after every episode, not every few steps."""
 
     def covers(self, scope: Scope | None) -> bool:
         """Return whether an option of this scope has an effect here."""

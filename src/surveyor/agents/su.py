@@ -116,13 +116,13 @@ class SU(SuccessorUncertainties[SuccessorModel]):
     psi_init: float = 1.0
     """Start of ψ: 1 in the released tabular code, 0 in its Atari code; the text is silent."""
     psi_relu: bool = options.option(True, on="networks")
-    """Whether ψ passes through a ReLU (figure 5 and released code) or not (appendix C.2)."""
+    """True for a ReLU on ψ (section 4.3, released code); appendix C.2 has none."""
     hidden: int = options.option(1024, on="networks")
     """Width of the hidden layer (table 4)."""
     loss: Penalty = "squared"
     """Successor and Q loss: squared, summed over features (text), or smooth-L1, averaged (code)."""
     successor_trains_phi: bool = True
-    """Whether the successor loss also trains φ (text) or holds it fixed (released code)."""
+    """True if the successor loss also trains φ (text), False to hold it fixed (released code)."""
     q_target: Literal["policy", "max"] = "policy"
     """Next action in y_Q: a' ~ π (text), or the best one under ŵ (released code)."""
     policy: Literal["joint", "per_example", "marginal"] = "joint"

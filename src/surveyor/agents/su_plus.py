@@ -57,10 +57,10 @@ class SUPlus(SuccessorUncertainties[BoundedModel], Learner[SUState[BoundedModel]
     q_weight: float = 10.0
     """Weight of the Q loss."""
     q_per_w: bool = option(False, on="networks")
-    """Whether the Q loss is divided by ‖ŵ‖², above 0.01: ψ learns from an error of Q times ŵ, which
+    """True if the Q loss is divided by ‖ŵ‖², above 0.01: ψ learns from an error of Q times ŵ, which
     is small where rewards are rare."""
     q_trains_w: bool = False
-    """Whether the Q loss also trains ŵ. If not, ŵ cannot run away with its own targets."""
+    """True if the Q loss also trains ŵ. If not, ŵ cannot run away with its own targets."""
     q_target: Literal["max", "double"] = option("max", double="networks")
     """Next action in the Q target: the best one under the target network, or (double) under the
     network that learns."""

@@ -41,7 +41,7 @@ class Equation4(eqx.Module):
     loss: Penalty
     """Penalty of the first and the third."""
     trains_phi: bool
-    """Whether the first trains φ as well."""
+    """True if the first trains φ as well."""
 
     def __call__(self, batch: Batch, targets: Targets, outputs: Outputs) -> Scored:
         psi, phi, w, _ = outputs
@@ -64,9 +64,9 @@ class Weighted(eqx.Module):
 
     q_weight: float
     per_w: bool
-    """Whether the Q loss is divided by ‖ŵ‖²."""
+    """True if the Q loss is divided by ‖ŵ‖²."""
     q_trains_w: bool
-    """Whether the Q loss trains ŵ as well."""
+    """True if the Q loss trains ŵ as well."""
 
     def __call__(self, batch: Batch, targets: Targets, outputs: Outputs) -> Scored:
         psi, phi, w, _ = outputs

@@ -20,7 +20,7 @@ class Adam:
     eps: float = 1e-8
     max_norm: float | None = None
     flat: bool = False
-    """Whether all arrays are updated as one: a single kernel in place of one for each."""
+    """True if all arrays are updated as one: a single kernel in place of one for each."""
 
     @property
     def _transform(self) -> optax.GradientTransformation:

@@ -46,7 +46,7 @@ class Strategy(abc.ABC):
     scope: ClassVar[str] = ""
     """The runs that can use it, episodes or steps; empty for both."""
     prioritised: ClassVar[bool] = False
-    """Whether the replay has to keep a priority for every transition."""
+    """True if the replay has to keep a priority for every transition."""
 
     @abc.abstractmethod
     def draw(self, replay: Any, u: Float[Arrays, " b"]) -> Draw:
@@ -56,8 +56,8 @@ class Strategy(abc.ABC):
         """Raise `SurveyorError` if batches of this size cannot be drawn."""
 
     def priorities(self, errors: Float[Arrays, " b"]) -> Float[Arrays, " b"]:
-        """Return the priorities of transitions with these errors."""
-        raise NotImplementedError
+        """Return the priorities of transitions with these errors: their size, by default."""
+        return abs(errors)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -42,7 +42,7 @@ class Run:
     """Time spent training, without compilation."""
     folder: RunFolder | None = None
     whole: bool = True
-    """Whether its replay is loaded, so that training can continue."""
+    """True if its replay is loaded, so that training can continue."""
 
     @classmethod
     def new(cls, config: Config, path: Path | None = None) -> "Run":
@@ -96,7 +96,7 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether training is at its end."""
+        """True if training is at its end."""
         return self.runner.finished(self.loop)
 
     @property

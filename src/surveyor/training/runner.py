@@ -34,7 +34,7 @@ class Task(NamedTuple):
     budget: int
     """Episodes or steps to train for."""
     stop_when_solved: bool = True
-    """Whether a run by episodes ends when its problem is solved."""
+    """True if a run by episodes ends when its problem is solved."""
     frames_per_step: int = 1
     """Frames that one step takes, where results are counted in frames (Atari)."""
 
@@ -64,7 +64,7 @@ class Runner(abc.ABC):
     unit: ClassVar[str]
     """Unit of the budget: episode or step."""
     threaded_snapshots: ClassVar[bool] = False
-    """Whether snapshots are computed in a thread, from copies."""
+    """True if snapshots are computed in a thread, from copies."""
 
     def __init__(self, task: Task):
         self.task = task
