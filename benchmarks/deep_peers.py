@@ -1,13 +1,13 @@
-"""SU on MinAtar and Atari beside Stable-Baselines3's DQN and a plain PyTorch SU step.
+"""SU+ on MinAtar and Atari beside Stable-Baselines3's DQN and a plain PyTorch step of it.
 
     make bench-peers                                    # in an environment of its own
     python benchmarks/deep_peers.py [--steps 400000] [--repeats 2]
 
 1. MinAtar Breakout, 8 environments, 2 updates of 32 for 8 steps, 16 filters and a hidden layer of
-   128, one core each: steps a second of SU in the compiled runner and of DQN in Stable-Baselines3,
-   and how long the matrix products of SU's steps take by themselves in NumPy.
-2. ALE/Breakout, an update of 32 every 4 steps, two cores: steps a second of SU and of DQN; a
-   gradient step of SU as the appendix has it in JAX and in PyTorch; and where SU's time goes.
+   128, one core each: steps a second of SU+ in the compiled runner and of DQN in Stable-Baselines3,
+   and how long the matrix products of its steps take by themselves in NumPy.
+2. ALE/Breakout, an update of 32 every 4 steps, two cores: steps a second of SU+ and of DQN; a
+   gradient step of SU+ with the appendix's network in JAX and in PyTorch; and where its time goes.
 
 Every measurement has a process of its own; they take turns, and the best of each counts.
 """
@@ -176,7 +176,7 @@ def measure(name: str, steps: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=400_000, help="of SU on MinAtar")
+    parser.add_argument("--steps", type=int, default=400_000, help="of SU+ on MinAtar")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--part", choices=PARTS, help="only this, as JSON")
     options = parser.parse_args()
@@ -194,15 +194,13 @@ def main() -> None:
         if name != "torch_step"
     }
     ratio = speed["su_minatar"] / speed["sb3_minatar"]
-    print(
-        f"\nMinAtar, one core: SU is {ratio:.2f} times as fast as Stable-Baselines3's DQN (goal: 4)"
-    )
+    print(f"\nMinAtar, one core: SU+ is {ratio:.2f} times as fast as Stable-Baselines3 (goal: 4)")
     share = speed["su_minatar"] / speed["products"]
     print(f"  and has {share:.0%} of the speed that its matrix products alone would have")
     best = min(found["su_atari"], key=lambda one: one["gradient step"])
     torch_ms = min(one["ms"] for one in found["torch_step"])
     ratio = speed["su_atari"] / speed["sb3_atari"]
-    print(f"Atari, two cores: SU is {ratio:.2f} times as fast as Stable-Baselines3's DQN (goal: 1)")
+    print(f"Atari, two cores: SU+ is {ratio:.2f} times as fast as Stable-Baselines3 (goal: 1)")
     ratio = torch_ms / best["gradient step"]
     print(f"  and its gradient step {ratio:.2f} times as fast as in plain PyTorch (goal: 1)")
     print("Where the time of 4 steps goes on Atari, ms:")
