@@ -1,5 +1,6 @@
 """The propositions' own arithmetic, and that a false prediction is found out."""
 
+import json
 import math
 
 import jax.numpy as jnp
@@ -7,7 +8,8 @@ import numpy as np
 import pytest
 
 from surveyor.paper import checks, propositions
-from surveyor.paper.checks import Check, geometric_median, pieces, share
+from surveyor.paper.checks import Check, compared, geometric_median, pieces, share
+from surveyor.paper.options import Options
 
 
 def test_intervals_are_exact():
@@ -56,6 +58,44 @@ def test_variances_of_the_exact_model_agree_with_the_recursion():
 @pytest.mark.parametrize("measure", [propositions.proposition_2, propositions.propositions_4_and_5])
 def test_they_hold(measure):
     assert all(check.holds for check in measure(np.random.default_rng(0), 20_000))
+
+
+def test_proposition_2_shows_the_estimate_itself_as_predicted():
+    rng, draws = np.random.default_rng(0), 20_000
+    agent, state = propositions.explored(3, 12, rng)
+    belief = agent.q_posterior(state, jnp.arange(0, 6, 2))
+    root = np.linalg.cholesky(np.asarray(belief.covariance, float) + 1e-9 * np.eye(6))
+    noise = rng.standard_normal((draws, 6))
+    q = np.asarray(belief.mean, float).reshape(-1) + noise @ root.T
+    expected = np.mean(q[:, 0::2] > q[:, 1::2], axis=0)
+    found = list(propositions.proposition_2(np.random.default_rng(0), draws))
+    assert [check.predicted for check in found[:3]] == list(expected)
+    assert all(check.predicted != check.measured for check in found)
+
+
+def test_the_error_of_an_estimated_prediction_widens_the_interval():
+    measured, low, high = share(5_000, 10_000)
+    for expected, overlap in ((5_120, True), (4_880, True), (5_210, False), (4_790, False)):
+        predicted, least, most = share(expected, 10_000)
+        found = compared(expected, 5_000, 10_000)
+        assert found[:2] == (predicted, measured)
+        assert not low <= predicted <= high
+        assert (low <= most and least <= high) == overlap
+        assert Check("2", "", "=", *found).holds == overlap
+        assert Check("2", "", "≠", *found).holds != overlap
+
+
+def test_the_table_says_which_intervals_are_wider(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(propositions, "_ube_successes", lambda length, draws: (0.0, 0.0, 0.1))
+    propositions.run(Options(quick=True, out=tmp_path))
+    text = (tmp_path / "propositions.md").read_text("utf-8")
+    assert "The intervals beside them are wider by the error of these estimates." in text
+    data = {
+        check["case"]: check for check in json.loads((tmp_path / "propositions.json").read_text())
+    }
+    check = data["P(action 0) in s_4"]
+    assert f"| = {check['predicted']:.4g} | {check['measured']:.4g} |" in text
+    assert abs(check["predicted"] - check["measured"]) > 1e-3
 
 
 def test_a_joint_belief_would_break_proposition_1():

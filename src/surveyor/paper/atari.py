@@ -19,21 +19,9 @@ from surveyor.sweeps.spec import Planned
 from surveyor.sweeps.text import table, write
 from surveyor.sweeps.train import train
 
-FULL: dict[str, Any] = {
-    "games": ["all"],
-    "seeds": 3,
-    "frames": 200_000_000,
-    "tests": 50,
-    "episodes": 100,
-}
+FULL = {"games": ["all"], "seeds": 3, "frames": 200_000_000, "tests": 50, "episodes": 100}
 """The paper's experiment."""
-QUICK: dict[str, Any] = {
-    "games": ["pong", "freeway"],
-    "seeds": 2,
-    "frames": 24_000,
-    "tests": 2,
-    "episodes": 1,
-}
+QUICK = {"games": ["pong", "freeway"], "seeds": 2, "frames": 24_000, "tests": 2, "episodes": 1}
 """The experiment of `--quick`."""
 QUICK_AGENT = {"warmup": 1_000, "replay_capacity": 10_000}
 """Hyperparameters of `--quick`."""
@@ -48,11 +36,9 @@ class Experiment:
     agents: list[str]
     """Names of the agents, which take their default presets."""
     seeds: int
-    """Seeds per game."""
     frames: int
     """Frames of training per run."""
     evaluation: EvaluationPlan
-    """When and how long a run is evaluated."""
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
     """Hyperparameters that differ from the presets."""
 
@@ -73,7 +59,7 @@ class Experiment:
 
 def experiment(options: AtariOptions) -> Experiment:
     """Return the experiment of the options; those not given are the paper's, or `--quick`'s."""
-    chosen = dict(QUICK if options.quick else FULL)
+    chosen: dict[str, Any] = dict(QUICK if options.quick else FULL)
     chosen |= {name: value for name in FULL if (value := getattr(options, name)) is not None}
     games = list(atari.scores()) if "all" in chosen["games"] else chosen["games"]
     evaluation = EvaluationPlan(chosen["tests"], chosen["episodes"])
@@ -94,26 +80,19 @@ def run(options: AtariOptions) -> None:
 
 
 def show(runs: str, out: Path, human: atari.Table) -> None:
-    """Write the tables of runs with evaluations, finished or not.
-
-    **Arguments:**
-
-    - `runs`: the folder or URL of the runs.
-    - `out`: the folder for the tables.
-    - `human`: the source of human and random scores.
-    """
+    """Write the tables of runs with evaluations, finished or not, in the folder or URL `runs`."""
     columns = {score: collect(runs, score)[0] for score in SCORES}
     rows = []
     for name, column in columns["best"].items():
         for game in sorted(column.scores):
             cells = []
             for score in SCORES:
-                values = columns[score][name].scores[game]
-                normal = [atari.human_normalised(game, value, human) or 0.0 for value in values]
-                cells.append(f"{np.mean(values):.5g} ({np.mean(normal):.3f})")
+                found = columns[score][name]
+                (normalised,) = found.normalised([game], human)
+                cells.append(f"{np.mean(found.scores[game]):.5g} ({normalised.mean():.3f})")
             rows.append([game, column.label, len(column.scores[game]), *cells])
-    evaluations = ["best evaluation", "last evaluation", "mean of evaluations"]
-    header = ["game", "algorithm", "seeds", *evaluations]
+    header = ["game", "algorithm", "seeds"]
+    header += ["best evaluation", "last evaluation", "mean of evaluations"]
     lines = ["# Atari: raw scores (human-normalised)", "", *table(header, rows)]
     data = {
         score: {name: column.scores for name, column in found.items()}

@@ -10,7 +10,7 @@ import numpy as np
 from surveyor import agents
 from surveyor.agents.base import Agent
 from surveyor.envs import atari
-from surveyor.envs.atari import Table, human_normalised, scores
+from surveyor.envs.atari import Table, human_normalised
 from surveyor.errors import SurveyorError
 from surveyor.paper.options import AtariTableOptions, Score
 from surveyor.runs import storage
@@ -40,14 +40,16 @@ CHOSEN: dict[Kind, str] = {
 """Notes on the scores of runs."""
 
 
+Scores = dict[str, list[float]]
+"""Raw scores of all seeds, by game."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Column:
     """Scores of one algorithm."""
 
     label: str
-    """Name in tables and figures."""
-    scores: dict[str, list[float]]
-    """Raw scores of all seeds, by game."""
+    scores: Scores
     published: bool = False
     """True for scores from the paper's table 5."""
 
@@ -65,7 +67,7 @@ Columns = dict[str, Column]
 def published() -> Columns:
     """Return the columns of the paper's table 5."""
     return {
-        name: Column(label, {game: [row[name]] for game, row in scores().items()}, published=True)
+        name: Column(label, {game: [row[name]] for game, row in atari.scores().items()}, True)
         for name, label in PUBLISHED.items()
     }
 
@@ -77,9 +79,8 @@ def beside(own: Columns) -> Columns:
     for name, column in published().items():
         known = {game: values for game, values in column.scores.items() if game in games}
         if known:
-            label = f"{column.label}, published"
-            rest[f"{name} published"] = Column(label, known, published=True)
-    return {**own, **rest}
+            rest[f"{name} published"] = Column(f"{column.label}, published", known, True)
+    return own | rest
 
 
 def read(options: AtariTableOptions) -> tuple[Columns | None, Kind]:
@@ -93,16 +94,9 @@ def collect(runs: str, score: Score) -> tuple[Columns, Kind]:
     Where no run has evaluations, as after `surveyor sweep`, the score is the mean return in the
     last tenth of training. Runs with other settings or budgets are columns of their own; the
     agent's name is the key of those with the most frames.
-
-    **Arguments:**
-
-    - `runs`: the folder or URL of the runs.
-    - `score`: the evaluation of a run that counts.
     """
-    found: dict[tuple[str, str], dict[str, list[float]]] = {}
-    examples: dict[tuple[str, str], Config] = {}
-    unfinished = 0
-    where = storage.at(runs)
+    found: dict[tuple[str, str], tuple[Config, Scores]] = {}
+    unfinished, where = 0, storage.at(runs)
     with where.mirrored() as folder:
         evaluated = [path.parent for path in sorted(folder.glob("ALE-*/tests.json"))]
         every = evaluated or [path.parent for path in sorted(folder.glob("ALE-*/metrics.jsonl"))]
@@ -114,9 +108,11 @@ def collect(runs: str, score: Score) -> tuple[Columns, Kind]:
             known = _evaluations(path) if evaluated else _late(run, path)
             game = spelt(atari.game(config.env))
             if known and game is not None:
-                kind = agents.name_of(config.agent), _settings(config)
-                examples[kind] = config
-                found.setdefault(kind, {}).setdefault(game, []).append(pick(known, score))
+                # a short hash of all that decides a run beside its game and its seed
+                settings = dataclasses.replace(config, env="", seed=0).digest()[:4]
+                kind = agents.name_of(config.agent), settings
+                by_game = found.setdefault(kind, (config, {}))[1]
+                by_game.setdefault(game, []).append(pick(known, score))
                 unfinished += run.state != "done"
     if not found:
         raise SurveyorError(
@@ -124,21 +120,18 @@ def collect(runs: str, score: Score) -> tuple[Columns, Kind]:
         )
     if unfinished:
         print(f"{unfinished} of these runs have not ended yet.", file=sys.stderr)
-    return _columns(found, examples), score if evaluated else "training"
+    return _columns(found), score if evaluated else "training"
 
 
-def _columns(
-    found: dict[tuple[str, str], dict[str, list[float]]], examples: dict[tuple[str, str], Config]
-) -> Columns:
+def _columns(found: dict[tuple[str, str], tuple[Config, Scores]]) -> Columns:
     """Return columns, with frames and settings in the label where two would have the same."""
     columns: Columns = {}
-    for kind in sorted(found, key=lambda kind: -examples[kind].budget):
-        (name, settings), config = kind, examples[kind]
+    ordered = sorted(found.items(), key=lambda item: -item[1][0].budget)
+    for (name, settings), (config, by_game) in ordered:
         label = describe(config.agent)
         if any(label == column.label for column in columns.values()):
             label += f", {config.budget * atari.FRAMES:,} frames ({settings})"
-        key = f"{name} {settings}" if name in columns else name
-        columns[key] = Column(label, found[kind])
+        columns[f"{name} {settings}" if name in columns else name] = Column(label, by_game)
     return columns
 
 
@@ -176,11 +169,6 @@ def _late(run: status.RunStatus, path: Path) -> list[float]:
     return [curve.score for every in curves.values() for curve in every]
 
 
-def _settings(config: Config) -> str:
-    """Return a short hash of all that decides a run beside its game and its seed."""
-    return dataclasses.replace(config, env="", seed=0).digest()[:4]
-
-
 def pick(evaluations: list[float], score: Score) -> float:
     """Return the score of a run from its evaluations."""
     means = {"best": max(evaluations), "last": evaluations[-1], "mean": np.mean(evaluations)}
@@ -190,4 +178,9 @@ def pick(evaluations: list[float], score: Score) -> float:
 def spelt(game: str) -> str | None:
     """Return a game's name as the table of scores has it, or None if it is not there."""
     plain = game.replace("_", "").lower()
-    return next((name for name in scores() if name.replace("_", "") == plain), None)
+    return next((name for name in atari.scores() if name.replace("_", "") == plain), None)
+
+
+def resampled(rng: np.random.Generator, seeds: np.ndarray) -> np.ndarray:
+    """Draw as many seeds again, with replacement."""
+    return seeds[rng.integers(0, len(seeds), len(seeds))]

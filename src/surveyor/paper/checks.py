@@ -15,7 +15,6 @@ class Check:
     """One prediction beside its measurement."""
 
     proposition: str
-    """Number of the proposition."""
     case: str
     """What is measured."""
     relation: str
@@ -23,11 +22,16 @@ class Check:
     predicted: float
     """The theory's number."""
     measured: float
-    """The measured number."""
     low: float
-    """Lower end of the 95% confidence interval of the measured number."""
+    """Lower end of the measured number's 95% interval, which may be widened by `compared`."""
     high: float
-    """Upper end of that interval."""
+
+    @property
+    def cells(self) -> list[str]:
+        """Table cells, one for each of `HEADER`."""
+        predicted, measured = f"{self.relation} {self.predicted:.4g}", f"{self.measured:.4g}"
+        interval, holds = f"{self.low:.4g} – {self.high:.4g}", "yes" if self.holds else "NO"
+        return [self.proposition, self.case, predicted, measured, interval, holds]
 
     @property
     def holds(self) -> bool:
@@ -40,11 +44,25 @@ class Check:
         }[self.relation]
 
 
+HEADER = ["proposition", "case", "predicted", "measured", "95% interval", "holds"]
+
+
 def share(successes: int, draws: int) -> tuple[float, float, float]:
     """Return a probability with its exact 95% interval (Clopper and Pearson)."""
     low = stats.beta.ppf(0.025, successes, draws - successes + 1) if successes else 0.0
     high = stats.beta.ppf(0.975, successes + 1, draws - successes) if successes < draws else 1.0
     return successes / draws, float(low), float(high)
+
+
+def compared(expected: int, found: int, draws: int) -> tuple[float, float, float, float]:
+    """Return an estimated prediction, then the measured probability with a widened 95% interval.
+
+    The prediction, `expected` of as many draws, has an error too. It is inside the interval if its
+    own 95% interval and that of the measured probability overlap.
+    """
+    predicted, least, most = share(expected, draws)
+    measured, low, high = share(found, draws)
+    return predicted, measured, low - (most - predicted), high + (predicted - least)
 
 
 def geometric_median(p: float) -> float:
@@ -58,12 +76,9 @@ def pieces(draws: int, size: int = 20_000) -> list[int]:
 
 
 def draw(panels: dict[str, list[Check]], path: Path) -> Path:
-    """Draw every check as a point: measured against predicted, with intervals.
+    """Draw a panel of points for each title, measured against predicted, and return `path`.
 
-    **Arguments:**
-
-    - `panels`: the checks by the title of their panel; numbers that are 0 or infinite are left out.
-    - `path`: the file to write; it is returned.
+    Numbers that are 0 or infinite are left out.
     """
     figure = drawing.new_figure(3.0 * len(panels), 3.6)
     for axes, (title, checks) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):

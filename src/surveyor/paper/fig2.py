@@ -11,7 +11,7 @@ from surveyor.agents.base import Agent
 from surveyor.agents.uniform import median_episodes
 from surveyor.drawing import BLUE, GREY, ORANGE, RED
 from surveyor.paper.options import FigureOptions
-from surveyor.paper.studies import COSTS, HEADER, Cell, Outcome, of, select, train_cells
+from surveyor.paper.studies import Cell, Outcome, of, reproduce, table_of
 from surveyor.sweeps.text import table, write
 
 if TYPE_CHECKING:
@@ -56,12 +56,7 @@ paper's search set; the row "printed" has the 0 of table 2."""
 
 
 def cells(*, quick: bool) -> list[Cell]:
-    """Return every point of the figure.
-
-    **Arguments:**
-
-    - `quick`: True for few sizes, seeds and episodes.
-    """
+    """Return every point of the figure; if `quick`, of few sizes, seeds and episodes."""
     large, printed, small = list(range(10, 251, 10)), [10, *range(50, 251, 50)], list(range(4, 14))
     seeds, many, budget = 5, 40, EPISODES
     if quick:
@@ -78,41 +73,29 @@ def cells(*, quick: bool) -> list[Cell]:
 
 def run(options: FigureOptions) -> None:
     """Train, and write fig2.json, fig2.md and fig2.png."""
-    drawing.require_matplotlib()
-    chosen = select(cells(quick=options.quick), options.algorithms)
-    show(train_cells(chosen, options.out / "runs"), options.out)
+    show(reproduce(cells(quick=options.quick), options), options.out)
 
 
 def show(outcomes: list[Outcome], out: Path) -> None:
-    """Write the figure's files.
-
-    **Arguments:**
-
-    - `outcomes`: the outcomes of its cells; algorithms without one are left out.
-    - `out`: the folder for the files.
-    """
+    """Write the figure's files; algorithms without an outcome are left out."""
     lines = ["# Figure 2: the binary tree", "", *_episodes(outcomes), *_rates(outcomes)]
     picture = draw(outcomes, out / "fig2.png")
     write(out, "fig2", [outcome.to_json() for outcome in outcomes], lines, picture)
 
 
 def _episodes(outcomes: list[Outcome]) -> list[str]:
-    rows = [
-        [
-            *outcome.cells,
-            AUTHORS.get(outcome.size, "") if name == "SU (released)" else "",
-            f"{median_episodes(outcome.size):.3g}",
-            *outcome.costs,
-        ]
-        for name in dict.fromkeys([*PANELS, *PRINTED])
-        for outcome in of(outcomes, name)
-    ]
+    more = {
+        "authors' code": lambda o: (
+            AUTHORS.get(o.size, "") if o.algorithm == "SU (released)" else ""
+        ),
+        "uniform": lambda o: f"{median_episodes(o.size):.3g}",
+    }
     budget = max(outcome.budget for outcome in outcomes)
     return [
         f"Median episode from which the greedy policy is optimal, budget {budget} episodes. "
         "Gradient steps and seconds of training are means over the runs, solved or not.",
         *("", *NOTE.splitlines(), ""),
-        *table([*HEADER, "authors' code", "uniform", *COSTS], rows),
+        *table_of(outcomes, dict.fromkeys([*PANELS, *PRINTED]), more),
     ]
 
 
@@ -131,13 +114,9 @@ def _rates(outcomes: list[Outcome]) -> list[str]:
 
 
 def success_rate(outcomes: list[Outcome]) -> tuple[float, float, float, int]:
-    """Return the rate of first successes as a multiple of uniform exploration's.
+    """Return the rate of first successes in all runs as a multiple of uniform exploration's.
 
     The results are the ratio, its exact 95% Poisson interval, and the number of first successes.
-
-    **Arguments:**
-
-    - `outcomes`: the outcomes whose runs are counted together.
     """
     found, expected = 0, 0.0
     for outcome in outcomes:
@@ -150,13 +129,7 @@ def success_rate(outcomes: list[Outcome]) -> tuple[float, float, float, int]:
 
 
 def draw(outcomes: list[Outcome], path: Path) -> Path:
-    """Draw median episodes and, below, seconds of training: a column for each algorithm.
-
-    **Arguments:**
-
-    - `outcomes`: the outcomes to draw.
-    - `path`: the file to write; it is returned.
-    """
+    """Draw median episodes and, below, seconds of training: a column for each algorithm."""
     panels = {name: mine for name in PANELS if (mine := of(outcomes, name))}
     figure = drawing.new_figure(1.9 * len(panels) + 0.8, 5.4)
     grid = figure.subplots(2, len(panels), sharey="row", sharex="col", squeeze=False)

@@ -7,17 +7,8 @@ import numpy as np
 
 from surveyor import PSRL, SU, BootDQN, SUPlus, drawing
 from surveyor.paper.options import Fig3Options
-from surveyor.paper.studies import (
-    COSTS,
-    HEADER,
-    Cell,
-    Outcome,
-    medians,
-    of,
-    select,
-    train_cells,
-)
-from surveyor.sweeps.text import table, write
+from surveyor.paper.studies import Cell, Outcome, medians, of, reproduce, table_of
+from surveyor.sweeps.text import write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,13 +37,7 @@ def paper_line(size: Any) -> Any:
 
 
 def cells(*, quick: bool, beyond: bool) -> list[Cell]:
-    """Return every point of the figure.
-
-    **Arguments:**
-
-    - `quick`: True for few sizes and seeds.
-    - `beyond`: True for SU+ at the sizes beyond the paper's, too.
-    """
+    """Return every point: few if `quick`; if `beyond`, SU+ also at sizes beyond the paper's."""
     released, plus = PAPER_SIZES, PAPER_SIZES + (BEYOND if beyond else [])
     text, psrl, bootstrap = [10, 20], [20, 40, 60, 80], [10, 15, 20, 25]
     if quick:
@@ -73,20 +58,12 @@ def cells(*, quick: bool, beyond: bool) -> list[Cell]:
 
 def run(options: Fig3Options) -> None:
     """Train, and write fig3.json, fig3.md and fig3.png."""
-    drawing.require_matplotlib()
     chosen = cells(quick=options.quick, beyond=not options.paper_sizes_only)
-    chosen = select(chosen, options.algorithms)
-    show(train_cells(chosen, options.out / "runs"), options.out)
+    show(reproduce(chosen, options), options.out)
 
 
 def show(outcomes: list[Outcome], out: Path) -> None:
-    """Write the figure's files.
-
-    **Arguments:**
-
-    - `outcomes`: the outcomes of its cells; algorithms without one are left out.
-    - `out`: the folder for the files.
-    """
+    """Write the figure's files; algorithms without an outcome are left out."""
     fits = {name: slope(outcomes, name) for name in LINES}
     data = {"slopes": fits, "cells": [outcome.to_json() for outcome in outcomes]}
     picture = draw(outcomes, fits, out / "fig3.png")
@@ -97,31 +74,21 @@ def slope(outcomes: list[Outcome], algorithm: str) -> tuple[float, float] | None
     """Fit log10 T = slope · log10 L + intercept to the medians up to L = 160.
 
     Return slope and intercept, or None if there are fewer than three medians.
-
-    **Arguments:**
-
-    - `outcomes`: the outcomes of all algorithms.
-    - `algorithm`: the algorithm to fit.
     """
     sizes, times = medians(outcomes, algorithm)
     inside = sizes <= PAPER_SIZES[-1]
     if inside.sum() < 3:
         return None
-    fitted = np.polyfit(np.log10(sizes[inside]), np.log10(times[inside]), 1)
-    return float(fitted[0]), float(fitted[1])
+    fitted, intercept = np.polyfit(np.log10(sizes[inside]), np.log10(times[inside]), 1)
+    return float(fitted), float(intercept)
 
 
 def _text(outcomes: list[Outcome], fits: Fits) -> list[str]:
-    rows = [
-        [
-            *outcome.cells,
-            f"{paper_line(outcome.size):.0f}" if name.startswith("SU") else "",
-            *outcome.costs,
-        ]
-        for name in LINES
-        for outcome in of(outcomes, name)
-    ]
-    lines = ["# Figure 3: the chain", "", *table([*HEADER, "paper's line", *COSTS], rows), ""]
+    def published(o: Outcome) -> str:
+        return f"{paper_line(o.size):.0f}" if o.algorithm.startswith("SU") else ""
+
+    rows = table_of(outcomes, LINES, {"paper's line": published})
+    lines = ["# Figure 3: the chain", "", *rows, ""]
     for name, fit in fits.items():
         if fit is not None:
             lines.append(f"{name}: log10 T = {fit[0]:.2f} log10 L {fit[1]:+.2f} (L ≤ 160).  ")
@@ -133,11 +100,7 @@ def _text(outcomes: list[Outcome], fits: Fits) -> list[str]:
 def draw(outcomes: list[Outcome], fits: Fits, path: Path) -> Path:
     """Draw learning time against the chain's size, in log-log, with fitted and published lines.
 
-    **Arguments:**
-
-    - `outcomes`: the outcomes to draw: a small dot for each seed, a large one for their median.
-    - `fits`: slope and intercept for each algorithm, None where none was fitted.
-    - `path`: the file to write; it is returned.
+    A small dot is a seed, a large one the median of several.
     """
     figure = drawing.new_figure(9.5, 5.0)
     axes = figure.subplots()
@@ -179,11 +142,7 @@ def _draw_algorithm(
     if len(x):
         axes.plot(x, y, "o", color=colour, label=label)
     if unsolved:
-        axes.plot(
-            *zip(*unsolved, strict=True),
-            "x",
-            color=colour,
-            label=f"{name}: unsolved, at the budget",
-        )
+        where, unsolved_label = zip(*unsolved, strict=True), f"{name}: unsolved, at the budget"
+        axes.plot(*where, "x", color=colour, label=unsolved_label)
     if fit is not None:
         axes.plot(x, 10 ** fit[1] * x ** fit[0], color=colour, lw=1)

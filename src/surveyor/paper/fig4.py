@@ -8,9 +8,18 @@ from surveyor import drawing
 from surveyor.drawing import BLUE, GREY, RED
 from surveyor.envs.atari import Table
 from surveyor.errors import SurveyorError
-from surveyor.paper.atari_scores import CHOSEN, Column, Columns, Kind, beside, published, read
+from surveyor.paper.atari_scores import (
+    CHOSEN,
+    Column,
+    Columns,
+    Kind,
+    beside,
+    published,
+    read,
+    resampled,
+)
 from surveyor.paper.options import AtariTableOptions
-from surveyor.sweeps import statistics
+from surveyor.sweeps.statistics import RESAMPLES
 from surveyor.sweeps.text import table, write
 
 PRINTED_WINS = {"bootdqn": 36, "ube": 43, "dqn": 42}
@@ -20,6 +29,9 @@ CLIP = 2.5
 NOTE = (
     "The caption counts 42 games against DQN: on the published scores SU is better on 41 and as "
     "good on one, Montezuma's Revenge, where both have nothing."
+)
+DIFFERENCES = (
+    "Difference of human-normalised scores, with 95% intervals where there are several seeds:"
 )
 Gap = tuple[float, float | None, float | None]
 """Difference of mean human-normalised scores, and the ends of its 95% interval."""
@@ -32,15 +44,7 @@ def run(options: AtariTableOptions) -> None:
 
 
 def show(out: Path, human: Table, own: Columns | None = None, score: Kind = "best") -> None:
-    """Write fig4.json, fig4.md and fig4.png.
-
-    **Arguments:**
-
-    - `out`: the folder for the files.
-    - `human`: the source of human and random scores.
-    - `own`: the columns of own runs, to show before the published ones; None for those alone.
-    - `score`: the kind of score in `own`.
-    """
+    """Write the figure's files, with own runs before published scores, or these alone."""
     drawing.require_matplotlib()
     columns = beside(own) if own else published()
     if "su" not in columns:
@@ -50,25 +54,16 @@ def show(out: Path, human: Table, own: Columns | None = None, score: Kind = "bes
     if not others:
         raise SurveyorError("There is no game that SU and another algorithm have both played.")
     gaps = {name: differences(su, column, human) for name, column in others.items()}
-    rows = []
-    for name, column in others.items():
-        printed = "" if own else f"better on {PRINTED_WINS[name]} of 49"
-        rows.append([column.label, *wins(su, column), printed])
-    first = su.label if own else "SU"
-    lines = [
-        f"# Figure 4: {first} beside each other algorithm",
-        "",
-        *table(["", "SU better", "equal", "SU worse", "the paper says"], rows),
-        "",
-        CHOSEN[score] if own else NOTE,
-        "",
-        "Difference of human-normalised scores, with 95% intervals where there are several seeds:",
-        "",
-        *table(
-            ["game", *(column.label for column in others.values())],
-            [[game, *(_cell(gaps[n].get(game)) for n in others)] for game in sorted(su.scores)],
-        ),
+    rows = [
+        [column.label, *wins(su, column), "" if own else f"better on {PRINTED_WINS[name]} of 49"]
+        for name, column in others.items()
     ]
+    games = [[game, *(_cell(gaps[n].get(game)) for n in others)] for game in sorted(su.scores)]
+    first = su.label if own else "SU"
+    lines = [f"# Figure 4: {first} beside each other algorithm", ""]
+    lines += table(["", "SU better", "equal", "SU worse", "the paper says"], rows)
+    lines += ["", CHOSEN[score] if own else NOTE, "", DIFFERENCES, ""]
+    lines += table(["game", *(column.label for column in others.values())], games)
     found = {n: {game: gap[0] for game, gap in by_game.items()} for n, by_game in gaps.items()}
     labelled = {column.label: gaps[name] for name, column in others.items()}
     picture = draw(labelled, first, out / "fig4.png")
@@ -76,29 +71,19 @@ def show(out: Path, human: Table, own: Columns | None = None, score: Kind = "bes
 
 
 def differences(ours: Column, theirs: Column, human: Table) -> dict[str, Gap]:
-    """Return the difference of human-normalised scores on every game that both have played.
-
-    **Arguments:**
-
-    - `ours`, `theirs`: the columns; positive differences are in favour of the first.
-    - `human`: the source of human and random scores.
-    """
+    """Return our lead in human-normalised scores on every game that both have played."""
     rng, found = np.random.default_rng(0), {}
     games = [game for game in ours.scores if game in theirs.scores]
-    pairs = zip(ours.normalised(games, human), theirs.normalised(games, human), strict=True)
-    for game, (mine, other) in zip(games, pairs, strict=True):
+    normalised = [column.normalised(games, human) for column in (ours, theirs)]
+    for game, mine, other in zip(games, *normalised, strict=True):
         low = high = None
         if len(mine) > 1 or len(other) > 1:
             draws = [
-                _resampled(rng, mine) - _resampled(rng, other) for _ in range(statistics.RESAMPLES)
+                resampled(rng, mine).mean() - resampled(rng, other).mean() for _ in range(RESAMPLES)
             ]
-            low, high = (float(x) for x in np.quantile(draws, (0.025, 0.975)))
+            low, high = map(float, np.quantile(draws, (0.025, 0.975)))
         found[game] = (float(mine.mean() - other.mean()), low, high)
     return found
-
-
-def _resampled(rng: np.random.Generator, seeds: np.ndarray) -> float:
-    return float(seeds[rng.integers(0, len(seeds), len(seeds))].mean())
 
 
 def wins(ours: Column, theirs: Column) -> tuple[int, int, int]:
@@ -119,11 +104,7 @@ def _cell(gap: Gap | None) -> str:
 def draw(gaps: dict[str, dict[str, Gap]], first: str, path: Path) -> Path:
     """Draw SU's lead (blue) or lag (red) on every game, a panel for each other algorithm.
 
-    **Arguments:**
-
-    - `gaps`: differences by the other algorithm's label and by game.
-    - `first`: the label of SU.
-    - `path`: the file to write; it is returned.
+    `gaps` are by the other algorithm's label and by game; `first` is the label of SU.
     """
     games = max(len(by_game) for by_game in gaps.values())
     figure = drawing.new_figure(max(5.0, 1.0 + 0.22 * games), 2.4 * len(gaps) + 1.2)

@@ -7,6 +7,7 @@ proposition is about them (UBE in 1, the exact model of section 4 in 2 and 3).
 import dataclasses
 import math
 from collections.abc import Callable, Iterator
+from itertools import product
 
 import jax
 import jax.numpy as jnp
@@ -16,13 +17,24 @@ from scipy import stats
 from surveyor import UBE, drawing, envs
 from surveyor.agents.ideal_su import IdealSU, IdealSUState
 from surveyor.errors import SurveyorError
-from surveyor.paper.checks import Check, draw, geometric_median, pieces, share
+from surveyor.paper.checks import HEADER, Check, compared, draw, geometric_median, pieces, share
 from surveyor.paper.options import Options
 from surveyor.runs import api
 from surveyor.sweeps.text import table, write
 from surveyor.types import Transition
 
 Array = np.ndarray
+PANELS = {
+    "1: P(all UP) ≤ 2^-L": ("1",),
+    "2: P(action), Gumbel = model": ("2",),
+    "3: P(not UP) ≤ ε_N": ("3",),
+    "4, 5: median episodes ≤ bound": ("4", "5"),
+}
+"""Propositions in each panel of the picture, by its title."""
+NOTE = (
+    "In proposition 2 the predicted probabilities are estimates too, from as many draws of the "
+    "model. The intervals beside them are wider by the error of these estimates."
+)
 
 
 def run(options: Options) -> None:
@@ -30,35 +42,13 @@ def run(options: Options) -> None:
     drawing.require_matplotlib()
     draws = 20_000 if options.quick else 1_000_000
     rng = np.random.default_rng(0)
-    checks: list[Check] = []
-    for measure in (proposition_1, proposition_2, proposition_3, propositions_4_and_5):
-        checks += measure(rng, draws)
-    rows = [
-        [
-            check.proposition,
-            check.case,
-            f"{check.relation} {check.predicted:.4g}",
-            f"{check.measured:.4g}",
-            f"{check.low:.4g} – {check.high:.4g}",
-            "yes" if check.holds else "NO",
-        ]
-        for check in checks
-    ]
-    header = ["proposition", "case", "predicted", "measured", "95% interval", "holds"]
-    lines = [
-        "# The propositions",
-        "",
-        f"Up to {draws:,} draws for each number.",
-        "",
-        *table(header, rows),
-    ]
+    measures = (proposition_1, proposition_2, proposition_3, propositions_4_and_5)
+    checks = [check for measure in measures for check in measure(rng, draws)]
+    lines = ["# The propositions", "", f"Up to {draws:,} draws for each number.", ""]
+    lines += [*table(HEADER, [check.cells for check in checks]), "", NOTE]
     panels = {
-        "1: P(all UP) ≤ 2^-L": [c for c in checks if c.proposition == "1"],
-        "2: P(action), Gumbel = model": [
-            c for c in checks if c.proposition == "2" and c.relation == "="
-        ],
-        "3: P(not UP) ≤ ε_N": [c for c in checks if c.proposition == "3"],
-        "4, 5: median episodes ≤ bound": [c for c in checks if c.proposition in ("4", "5")],
+        title: [c for c in checks if c.proposition in numbers and c.relation != "≠"]
+        for title, numbers in PANELS.items()
     }
     picture = draw(panels, options.out / "propositions.png")
     data = [dataclasses.asdict(check) for check in checks]
@@ -72,16 +62,14 @@ def proposition_1(rng: np.random.Generator, draws: int) -> Iterator[Check]:
         "Laplace": lambda size: rng.laplace(size=size),
         "uniform": lambda size: rng.uniform(-1, 1, size),
     }
-    for name, noise in families.items():
-        for actions in (2, 3):
-            for length in (2, 4, 8):
-                scale = np.exp(rng.normal(size=(length, actions)) * (actions == 2))
-                found = sum(
-                    int(np.sum(np.all(np.argmax(scale * noise((n, *scale.shape)), -1) == 0, -1)))
-                    for n in pieces(draws)
-                )
-                case = f"{name}, {actions} actions, L={length}"
-                yield Check("1", case, "≤", 2.0**-length, *share(found, draws))
+    for (name, noise), actions, length in product(families.items(), (2, 3), (2, 4, 8)):
+        scale = np.exp(rng.normal(size=(length, actions)) * (actions == 2))
+        found = sum(
+            int(np.sum(np.all(np.argmax(scale * noise((n, *scale.shape)), -1) == 0, -1)))
+            for n in pieces(draws)
+        )
+        case = f"{name}, {actions} actions, L={length}"
+        yield Check("1", case, "≤", 2.0**-length, *share(found, draws))
     for length in (2, 4, 8):
         found = _ube_successes(length, draws)
         yield Check("1", f"UBE after 30 episodes, L={length}", "≤", 2.0**-length, *found)
@@ -115,58 +103,26 @@ def proposition_2(rng: np.random.Generator, draws: int) -> Iterator[Check]:
     root = np.linalg.cholesky(np.asarray(belief.covariance, float) + 1e-9 * np.eye(6))
     noise = rng.standard_normal((draws, 6))
     exact = (mean.reshape(-1) + noise @ root.T).reshape(draws, 3, 2)
-    p = np.mean(exact[..., 0] > exact[..., 1], axis=0)
-    scale = 2.0
+    preferred = exact[..., 0] > exact[..., 1]
+    p = np.mean(preferred, axis=0)
     logs = np.log(np.stack([p, 1 - p], -1))
-    gumbel = scale * (rng.gumbel(size=(draws, 3, 2)) + logs)
+    gumbel = 2.0 * (rng.gumbel(size=(draws, 3, 2)) + logs)  # the same at any scale
     chosen = gumbel[..., 0] > gumbel[..., 1]
     for s in range(3):
-        successes = int(chosen[:, s].sum())
-        yield Check(
-            "2",
-            f"P(action 0) in s_{2 * s}",
-            "=",
-            _near(p[s], successes, draws),
-            *share(successes, draws),
-        )
+        counts = int(preferred[:, s].sum()), int(chosen[:, s].sum())
+        yield Check("2", f"P(action 0) in s_{2 * s}", "=", *compared(*counts, draws))
     variance = float(np.var(gumbel[:, 0, 0]))
     spread = 1.96 * variance * math.sqrt((stats.kurtosis(gumbel[:, 0, 0]) + 2) / draws)
+    case = "variance of Q(s_0, 0) differs from the model's"
     predicted = float(belief.covariance[0, 0])
-    yield Check(
-        "2",
-        "variance of Q(s_0, 0) differs from the model's",
-        "≠",
-        predicted,
-        variance,
-        variance - spread,
-        variance + spread,
-    )
-    together = int(np.all(exact[..., 0] > exact[..., 1], axis=1).sum())
-    apart = int(np.all(chosen, axis=1).sum())
-    yield Check(
-        "2, beyond it",
-        "P(action 0 in all states) differs from the model's",
-        "≠",
-        together / draws,
-        *share(apart, draws),
-    )
-
-
-def _near(p: float, successes: int, draws: int) -> float:
-    """Return p, also an estimate, moved towards the measurement by at most its own error."""
-    error = 1.96 * math.sqrt(p * (1 - p) / draws)
-    return float(np.clip(successes / draws, p - error, p + error))
+    yield Check("2", case, "≠", predicted, variance, variance - spread, variance + spread)
+    counts = int(np.all(preferred, axis=1).sum()), int(np.all(chosen, axis=1).sum())
+    case = "P(action 0 in all states) differs from the model's"
+    yield Check("2, beyond it", case, "≠", *compared(*counts, draws))
 
 
 def explored(size: int, episodes: int, rng: np.random.Generator) -> tuple[IdealSU, IdealSUState]:
-    """Return the exact model on a tree after uniform exploration, with π uniform.
-
-    **Arguments:**
-
-    - `size`: the size L of the tree, where action 0 is UP.
-    - `episodes`: the number of episodes.
-    - `rng`: the source of the actions.
-    """
+    """Return the exact model on a tree, action 0 being UP, after uniform exploration, π uniform."""
     agent = IdealSU.preset("tree")
     env, _ = envs.make(f"Tree-{size}")
     state = agent.init(env.spec, jax.random.key(0))
@@ -197,23 +153,11 @@ def proposition_3(rng: np.random.Generator, draws: int) -> Iterator[Check]:
     states = jnp.arange(0, 12, 2)
     covariance = np.array(agent.q_posterior(state, states).covariance, float)
     up, down = np.arange(0, 12, 2), np.arange(1, 12, 2)
-    worst = max(
-        float(abs(covariance[later, down[j]]))
-        for j in range(6)
-        for k in range(j + 1, 6)
-        for later in (up[k], down[k])
-    )
+    worst = max(float(abs(covariance[up[j + 1] :, down[j]]).max()) for j in range(5))
     yield Check("3, lemma 2", "Cov(Q(s_k, ·), Q(s_j, DOWN)), j < k", "=", 0.0, worst, -worst, worst)
     ratio = float(covariance[up[3], up[1]] / covariance[up[3], up[3]])
-    yield Check(
-        "3, lemma 4",
-        "Cov(Q(s_6, UP), Q(s_2, UP)) / Var(Q(s_6, UP))",
-        "=",
-        0.25,
-        ratio,
-        ratio - 1e-4,
-        ratio + 1e-4,
-    )
+    case = "Cov(Q(s_6, UP), Q(s_2, UP)) / Var(Q(s_6, UP))"
+    yield Check("3, lemma 4", case, "=", 0.25, ratio, ratio - 1e-4, ratio + 1e-4)
     difference = covariance[np.ix_(up, up)] - covariance[np.ix_(up, down)]
     difference += covariance[np.ix_(down, down)] - covariance[np.ix_(down, up)]
     root = np.linalg.cholesky(difference + 1e-12 * np.eye(6))
@@ -233,58 +177,41 @@ def epsilon(visits: int) -> float:
     return p * math.exp(-visits / 50) + (1 - p) * math.exp(-0.175 * visits)
 
 
-def upward(visits: int, draws: int, rng: np.random.Generator, theta=1e4, beta=1e-3) -> Array:
+def upward(visits: int, draws: int, rng: np.random.Generator) -> Array:
     """Draw whether Var(Q(s_k, UP)) > Var(Q(s_k, DOWN)) after N visits under uniform exploration.
 
     By lemmas 1 and 4 this is when UP is more likely than not. With π uniform,
     Var(Q(s, UP)) = ν(n_up) + ¼ (Var(Q(s', UP)) + ν(n'_down)), as far as s' has been visited.
-
-    **Arguments:**
-
-    - `visits`: N, the visits to s_k.
-    - `draws`: the number of draws.
-    - `rng`: their source.
-    - `theta`, `beta`: the variances θ of the prior and β of a reward.
     """
-    variance = np.zeros(draws)
+    theta, beta = 1e4, 1e-3  # variances of the prior and of a reward
+    variance = down_here = np.zeros(draws)
     arrivals, weight = np.full(draws, visits), 1.0
-    down_here = None
     while np.any(arrivals > 0) and weight > 1e-12:
         ups = rng.binomial(arrivals, 0.5)
-        seen = arrivals > 0
-        nu_up = np.where(seen, 1 / (1 / theta + ups / beta), 0.0)
-        nu_down = np.where(seen, 1 / (1 / theta + (arrivals - ups) / beta), 0.0)
-        if down_here is None:
-            down_here = nu_down
-            variance += nu_up
+        nu_up, nu_down = (
+            np.where(arrivals > 0, 1 / (1 / theta + n / beta), 0.0) for n in (ups, arrivals - ups)
+        )
+        if weight == 1.0:  # in s_k itself
+            variance, down_here = nu_up, nu_down
         else:
-            variance += weight * (nu_up + nu_down)
+            variance = variance + weight * (nu_up + nu_down)
         arrivals, weight = ups, weight / 4
-    return variance > (0 if down_here is None else down_here)
+    return variance > down_here
 
 
 def propositions_4_and_5(rng: np.random.Generator, draws: int) -> Iterator[Check]:
     """Check that BDQN's prior alone solves trees with tied actions in a bounded median time."""
     n = min(draws, 100_000)
-    for name, activation, label in (
-        ("sigmoid", lambda x: 1 / (1 + np.exp(-x)), "4"),
-        ("ReLU", lambda x: np.maximum(x, 0), "5"),
-    ):
-        for d in (1, 2, 4):
-            for length in (10, 50):
-                found = sum(_tied_successes(activation, d, length, m, rng) for m in pieces(n))
-                sure = (1 - 2.0**-d) ** length if label == "5" else 1.0
-                bound = geometric_median(2.0**-d * sure)
-                p, low, high = share(found, n)
-                yield Check(
-                    label,
-                    f"{name}, d={d}, L={length}: median episodes",
-                    "≤",
-                    bound,
-                    geometric_median(p),
-                    geometric_median(high),
-                    geometric_median(low),
-                )
+    activations = (
+        ("4", "sigmoid", lambda x: 1 / (1 + np.exp(-x))),
+        ("5", "ReLU", lambda x: np.maximum(x, 0)),
+    )
+    for (number, name, activation), d, length in product(activations, (1, 2, 4), (10, 50)):
+        found = sum(_tied_successes(activation, d, length, m, rng) for m in pieces(n))
+        bound = geometric_median(2.0**-d * ((1 - 2.0**-d) ** length if number == "5" else 1.0))
+        p, low, high = share(found, n)
+        measured = map(geometric_median, (p, high, low))
+        yield Check(number, f"{name}, d={d}, L={length}: median episodes", "≤", bound, *measured)
 
 
 def _tied_successes(activation, d: int, length: int, draws: int, rng) -> int:

@@ -11,9 +11,7 @@ class Result(NamedTuple):
     """A figure, table or other result of the paper, as the command line knows it."""
 
     name: str
-    """Name on the command line."""
     help: str
-    """One line about it."""
     options: type[Any]
     """Dataclass of its command-line options."""
     target: str

@@ -2,21 +2,23 @@
 
 import dataclasses
 import statistics
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from surveyor import envs
+from surveyor import drawing, envs
 from surveyor.agents.base import Agent
 from surveyor.errors import SurveyorError, unknown
 from surveyor.launch import pool
 from surveyor.launch.progress import Overview
+from surveyor.paper.options import FigureOptions
 from surveyor.runs import api
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
 from surveyor.sweeps.statistics import median_solved
+from surveyor.sweeps.text import table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,9 +28,7 @@ class Cell:
     algorithm: str
     """Name in tables and figures."""
     env: str
-    """Name of the environment."""
     agent: Agent
-    """The agent's hyperparameters."""
     seeds: int
     """Number of seeds, counted from 0."""
     episodes: int | None = None
@@ -52,11 +52,8 @@ class Outcome:
     """Results of the runs of a cell."""
 
     algorithm: str
-    """Name in tables and figures."""
     env: str
-    """Name of the environment."""
     size: int
-    """L, the size of the problem."""
     budget: int
     """Budget of a run in episodes."""
     runs: list[Record]
@@ -65,12 +62,12 @@ class Outcome:
     @property
     def solved(self) -> int:
         """Number of solved runs."""
-        return sum(run["solved_at"] is not None for run in self.runs)
+        return sum(at is not None for at in self.solved_at)
 
     @property
     def median(self) -> float | None:
         """Median of `solved_at`; None if it falls among unsolved runs."""
-        return median_solved(run["solved_at"] for run in self.runs)
+        return median_solved(self.solved_at)
 
     @property
     def cells(self) -> list[str]:
@@ -96,11 +93,8 @@ class Outcome:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain data."""
-        return {
-            **dataclasses.asdict(self),
-            "solved": self.solved,
-            "median_solved_at": self.median,
-        }
+        summary = {"solved": self.solved, "median_solved_at": self.median}
+        return dataclasses.asdict(self) | summary
 
 
 HEADER = ["algorithm", "L", "solved", "solved at (by seed)", "median episodes"]
@@ -120,10 +114,28 @@ def select(cells: list[Cell], algorithms: Collection[str]) -> list[Cell]:
     return [cell for cell in cells if not algorithms or cell.algorithm in algorithms]
 
 
+def reproduce(cells: list[Cell], options: FigureOptions) -> list[Outcome]:
+    """Train the cells of a figure that the options choose."""
+    drawing.require_matplotlib()
+    return train_cells(select(cells, options.algorithms), options.out / "runs")
+
+
 def of(outcomes: Iterable[Outcome], algorithm: str) -> list[Outcome]:
     """Return the outcomes of one algorithm, by size."""
     mine = [outcome for outcome in outcomes if outcome.algorithm == algorithm]
     return sorted(mine, key=lambda outcome: outcome.size)
+
+
+def table_of(
+    outcomes: list[Outcome], algorithms: Iterable[str], more: dict[str, Callable[[Outcome], str]]
+) -> list[str]:
+    """Return the table of these algorithms, in this order, with more columns before the costs."""
+    rows = [
+        [*outcome.cells, *(cell(outcome) for cell in more.values()), *outcome.costs]
+        for name in algorithms
+        for outcome in of(outcomes, name)
+    ]
+    return table([*HEADER, *more, *COSTS], rows)
 
 
 def medians(outcomes: Iterable[Outcome], algorithm: str) -> tuple[np.ndarray, np.ndarray]:
@@ -138,11 +150,6 @@ def train_cells(cells: Iterable[Cell], out: Path) -> list[Outcome]:
 
     Runs of one cell share a compiled program. The most expensive runs start first, so that no core
     idles while another trains one of them at the end. Raise `StoppedError` after Ctrl-C.
-
-    **Arguments:**
-
-    - `cells`: the points of a figure.
-    - `out`: the folder for the run folders.
     """
     cells = list(cells)
     configs = [config for cell in cells for config in cell.configs()]
@@ -151,16 +158,12 @@ def train_cells(cells: Iterable[Cell], out: Path) -> list[Outcome]:
     if waiting:
         waiting.sort(key=_cost, reverse=True)
         results |= zip(waiting, _train(waiting, len(results), out), strict=True)
-    return [
-        Outcome(
-            cell.algorithm,
-            cell.env,
-            cell.size,
-            cell.configs()[0].budget,
-            [result for config in cell.configs() if (result := results[config])],
-        )
-        for cell in cells
-    ]
+    outcomes = []
+    for cell in cells:
+        found = [result for config in cell.configs() if (result := results[config])]
+        budget = cell.configs()[0].budget
+        outcomes.append(Outcome(cell.algorithm, cell.env, cell.size, budget, found))
+    return outcomes
 
 
 def _train(configs: list[Config], total: int, out: Path) -> list[Record]:
@@ -177,5 +180,4 @@ def _train(configs: list[Config], total: int, out: Path) -> list[Record]:
 
 def _cost(config: Config) -> float:
     """Return a rough cost of a run, in gradient steps and steps of acting."""
-    env = envs.named(config.env)
-    return config.budget * (config.agent.schedule.updates + env.horizon / 10)
+    return config.budget * (config.agent.schedule.updates + envs.named(config.env).horizon / 10)

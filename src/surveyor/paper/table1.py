@@ -1,14 +1,13 @@
 """Table 1: percentiles of human-normalised scores over the 49 Atari games."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from surveyor.envs.atari import Table
-from surveyor.paper.atari_scores import CHOSEN, Columns, Kind, beside, published, read
+from surveyor.paper.atari_scores import CHOSEN, Columns, Kind, beside, published, read, resampled
 from surveyor.paper.options import AtariTableOptions
-from surveyor.sweeps import statistics
+from surveyor.sweeps.statistics import RESAMPLES
 from surveyor.sweeps.text import table, write
 
 PRINTED = {
@@ -41,33 +40,19 @@ def run(options: AtariTableOptions) -> None:
 
 
 def show(out: Path, human: Table, own: Columns | None = None, score: Kind = "best") -> None:
-    """Write table1.json and table1.md.
-
-    **Arguments:**
-
-    - `out`: the folder for the files.
-    - `human`: the source of human and random scores.
-    - `own`: the columns of own runs, to show above the published ones; None for those alone.
-    - `score`: the kind of score in `own`.
-    """
+    """Write table1.json and table1.md, with own runs above published scores, or these alone."""
     columns = beside(own) if own else published()
-    lines = [
-        "# Table 1: Atari 2600",
-        "",
-        f"Percentiles over games of (score - random) / (human - random), for {EPISODES[human]}.",
-        "",
-        *rows_of(columns, human),
-        "",
-        CHOSEN[score] if own else NOTES[human],
-    ]
+    about = "Percentiles over games of (score - random) / (human - random), for"
+    lines = ["# Table 1: Atari 2600", "", f"{about} {EPISODES[human]}.", ""]
+    lines += [*rows_of(columns, human), "", CHOSEN[score] if own else NOTES[human]]
     data = {}
     for key, column in columns.items():
         values = column.normalised(list(column.scores), human)
         data[key] = {"percentiles": percentiles(values).tolist(), "games": len(values)}
         if (interval := _interval(values)) is not None:
             data[key] |= {"low": interval[0].tolist(), "high": interval[1].tolist()}
-    about = {"human": human, "score": score if own else "published"}
-    write(out, "table1", {**about, "columns": data}, lines)
+    kind = score if own else "published"
+    write(out, "table1", {"human": human, "score": kind, "columns": data}, lines)
 
 
 def percentiles(games: list[np.ndarray]) -> np.ndarray:
@@ -77,21 +62,14 @@ def percentiles(games: list[np.ndarray]) -> np.ndarray:
 
 
 def rows_of(columns: Columns, human: Table) -> list[str]:
-    """Return the table's lines, with 95% intervals where a column has more than one seed.
-
-    **Arguments:**
-
-    - `columns`: the algorithms by name.
-    - `human`: the source of human and random scores.
-    """
+    """Return the table's lines, with 95% intervals where a column has more than one seed."""
     rows = []
     for name, column in columns.items():
         values = column.normalised(list(column.scores), human)
         least, most = (f([len(seeds) for seeds in values]) for f in (min, max))
         seeds = "" if column.published else str(least) if least == most else f"{least} to {most}"
-        as_printed = column.published and len(values) == 49 and human == "paper"
         printed = ""
-        if as_printed:
+        if column.published and len(values) == 49 and human == "paper":
             *quartiles, superhuman = PRINTED[name.removesuffix(" published")]
             printed = " / ".join(f"{value:.2f}" for value in quartiles) + f", {superhuman:.2f}%"
         rows.append([column.label, len(values), seeds, *_with_intervals(values), printed])
@@ -99,26 +77,23 @@ def rows_of(columns: Columns, human: Table) -> list[str]:
     return table(header, rows)
 
 
-def _interval(values: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return 95% intervals of the percentiles, or None if every game has one seed."""
+def _interval(values: list[np.ndarray]) -> np.ndarray | None:
+    """Return the lower and upper ends of the percentiles' 95% intervals.
+
+    They are from a stratified bootstrap, which resamples the seeds within every game; None if every
+    game has one seed.
+    """
     if all(len(seeds) == 1 for seeds in values):
         return None
-    draws = [percentiles(again) for again in _resamples(values)]
-    low, high = np.quantile(draws, (0.025, 0.975), axis=0)
-    return low, high
+    rng = np.random.default_rng(0)
+    draws = [percentiles([resampled(rng, seeds) for seeds in values]) for _ in range(RESAMPLES)]
+    return np.quantile(draws, (0.025, 0.975), axis=0)
 
 
 def _with_intervals(values: list[np.ndarray]) -> list[str]:
     found, interval = percentiles(values), _interval(values)
+    cells = [*(f"{value:.3f}" for value in found[:3]), f"{found[3]:.2f}%"]
     if interval is None:
-        return [*(f"{value:.3f}" for value in found[:3]), f"{found[3]:.2f}%"]
-    low, high = interval
-    cells = [f"{found[i]:.3f} ({low[i]:.3f} to {high[i]:.3f})" for i in range(3)]
-    return [*cells, f"{found[3]:.2f}% ({low[3]:.2f} to {high[3]:.2f})"]
-
-
-def _resamples(values: list[np.ndarray]) -> Iterator[list[np.ndarray]]:
-    """Yield stratified bootstrap samples: seeds with replacement within every game."""
-    rng = np.random.default_rng(0)
-    for _ in range(statistics.RESAMPLES):
-        yield [seeds[rng.integers(0, len(seeds), len(seeds))] for seeds in values]
+        return cells
+    ends = zip(cells, *interval, (3, 3, 3, 2), strict=True)
+    return [f"{cell} ({low:.{digits}f} to {high:.{digits}f})" for cell, low, high, digits in ends]

@@ -13,6 +13,7 @@ from surveyor.sweeps.text import table, write
 LABELS: dict[Source, str] = {"released": "SU (released)", "text": "SU (text)", "plus": "SU+"}
 """Names in tables of the sources of SU's settings."""
 Point = tuple[Any, ...]
+Grid = dict[str, tuple[Any, ...]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,58 +25,45 @@ class Search:
     algorithm: str
     """Column of the table."""
     env: str
-    """Environment of the search."""
     presets: dict[str, Agent]
     """Presets by their names in tables; the search starts from one of them."""
-    grid: dict[str, tuple[Any, ...]]
+    grid: Grid
     """Values to search, by hyperparameter."""
     printed: dict[str, Any]
     """The paper's winner."""
 
-    def start(self, source: Source) -> tuple[str, Agent]:
-        """Return the name and the settings to start from; those of SU are of this source."""
-        if LABELS[source] in self.presets:
-            return LABELS[source], self.presets[LABELS[source]]
-        return self.algorithm, self.presets["figure 2"]
-
     def cells(self, source: Source, *, seeds: int, episodes: int, thin: bool) -> dict[Point, Cell]:
-        """Return a cell for each point of the grid.
+        """Return a cell for each point of the grid; the rest of SU's settings are of `source`.
 
-        **Arguments:**
-
-        - `source`: the source of SU's settings that are not searched.
-        - `seeds`: the seeds per point.
-        - `episodes`: the budget of a run.
-        - `thin`: True for the first and last values only, and one width of the network.
+        If `thin`, take the first and last values only, and one width of the network.
         """
         ends = {name: values[:: max(1, len(values) - 1)] for name, values in self.grid.items()}
         ends |= {name: ends[name][:1] for name in ("features", "hidden") if name in ends}
-        points = itertools.product(*(ends if thin else self.grid).values())
-        name, agent = self.start(source)
-        return {
-            point: Cell(
-                name,
-                self.env,
-                dataclasses.replace(agent, **dict(zip(self.grid, point, strict=True))),
-                seeds,
-                episodes,
-            )
-            for point in points
-        }
+        name, agent = LABELS[source], self.presets.get(LABELS[source])
+        if agent is None:  # Bootstrap+Prior
+            name, agent = self.algorithm, self.presets["figure 2"]
+        cells = {}
+        for point in itertools.product(*(ends if thin else self.grid).values()):
+            chosen = dataclasses.replace(agent, **dict(zip(self.grid, point, strict=True)))
+            cells[point] = Cell(name, self.env, chosen, seeds, episodes)
+        return cells
 
 
-def _su(problem: Problem) -> dict[str, Agent]:
+def _su(number: int, problem: Problem, env: str, grid: Grid, printed: Point) -> Search:
     released, text = SU.preset(problem, "released"), SU.preset(problem, "text")
-    return {"SU (released)": released, "SU (text)": text, "SU+": SUPlus.preset(problem)}
+    presets = {"SU (released)": released, "SU (text)": text, "SU+": SUPlus.preset(problem)}
+    grid = grid | {"theta": (1.0, 1e2, 1e4), "beta": (1e-3, 1e-2, 1e-1)}
+    return Search(number, "SU", env, presets, grid, dict(zip(grid, printed, strict=True)))
 
 
-def _bootstrap(released: str, shown: str) -> dict[str, Agent]:
-    presets = {"released code": released, "figure 2": shown}
-    return {label: BootDQN.preset("tree", name) for label, name in presets.items()}
+def _bootstrap(algorithm: str, released: str, shown: str, printed: Point) -> Search:
+    names = {"released code": released, "figure 2": shown}
+    presets: dict[str, Agent] = {key: BootDQN.preset("tree", name) for key, name in names.items()}
+    winner = dict(zip(BOOTSTRAP_GRID, printed, strict=True))
+    return Search(2, algorithm, "Tree-100", presets, BOOTSTRAP_GRID, winner)
 
 
-THETA, BETA = (1.0, 1e2, 1e4), (1e-3, 1e-2, 1e-1)
-BOOTSTRAP_GRID: dict[str, tuple[Any, ...]] = {
+BOOTSTRAP_GRID: Grid = {
     "hidden": (20, 40),
     "ensemble": (10, 20, 40),
     "bootstrap": (0.1, 0.25, 0.75, 0.9, 1.0),
@@ -83,41 +71,11 @@ BOOTSTRAP_GRID: dict[str, tuple[Any, ...]] = {
 }
 SEARCHES: dict[Problem, list[Search]] = {
     "tree": [
-        Search(
-            2,
-            "SU",
-            "Tree-100",
-            _su("tree"),
-            {"features": (20, 40), "theta": THETA, "beta": BETA},
-            {"features": 20, "theta": 1e4, "beta": 1e-3},
-        ),
-        Search(
-            2,
-            "B+P 1x",
-            "Tree-100",
-            _bootstrap("released_1x", "paper_1x"),
-            BOOTSTRAP_GRID,
-            {"hidden": 20, "ensemble": 10, "bootstrap": 0.75, "prior_weight": 0.1},
-        ),
-        Search(
-            2,
-            "B+P 25x",
-            "Tree-100",
-            _bootstrap("released_25x", "tree_25x"),
-            BOOTSTRAP_GRID,
-            {"hidden": 20, "ensemble": 10, "bootstrap": 1.0, "prior_weight": 0.0},
-        ),
+        _su(2, "tree", "Tree-100", {"features": (20, 40)}, (20, 1e4, 1e-3)),
+        _bootstrap("B+P 1x", "released_1x", "paper_1x", (20, 10, 0.75, 0.1)),
+        _bootstrap("B+P 25x", "released_25x", "tree_25x", (20, 10, 1.0, 0.0)),
     ],
-    "chain": [
-        Search(
-            3,
-            "SU",
-            "Chain-20",
-            _su("chain"),
-            {"gradient_steps": (10, 20, 40), "theta": THETA, "beta": BETA},
-            {"gradient_steps": 40, "theta": 1.0, "beta": 1e-2},
-        )
-    ],
+    "chain": [_su(3, "chain", "Chain-20", {"gradient_steps": (10, 20, 40)}, (40, 1.0, 1e-2))],
 }
 """Searches of the paper: on the tree at L = 100; at which L on the chain, it does not say."""
 
@@ -149,14 +107,13 @@ def show(options: TableOptions) -> None:
 
 def gridsearch(options: GridSearchOptions) -> None:
     """Repeat the paper's search, and write its points in the order of their success."""
-    quick = options.quick
-    seeds = options.seeds if options.seeds is not None else 1 if quick else 3
+    seeds = options.seeds or (1 if options.quick else 3)
+    episodes = 600 if options.quick else 5000
     lines, data = [f"# Grid search: {options.problem}", ""], []
     for search in SEARCHES[options.problem]:
         if options.algorithm not in ("all", search.algorithm):
             continue
-        episodes = 600 if quick else 5000
-        cells = search.cells(options.source, seeds=seeds, episodes=episodes, thin=quick)
+        cells = search.cells(options.source, seeds=seeds, episodes=episodes, thin=options.quick)
         outcomes = train_cells(cells.values(), options.out / "runs")
         ranked = sorted(zip(cells, outcomes, strict=True), key=_rank)
         rows = [
