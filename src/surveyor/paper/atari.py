@@ -10,7 +10,7 @@ from surveyor.envs import atari
 from surveyor.errors import SurveyorError, unknown
 from surveyor.launch.work import RunOptions
 from surveyor.paper import fig4, table1
-from surveyor.paper.atari_scores import SCORES, collect, spelt
+from surveyor.paper.atari_scores import SCORES, beside, collect, spelt
 from surveyor.paper.options import AtariOptions
 from surveyor.paper.studies import StoppedError
 from surveyor.runs.evaluation import EvaluationPlan
@@ -22,7 +22,6 @@ from surveyor.sweeps.train import train
 FULL = {"games": ["all"], "seeds": 3, "frames": 200_000_000, "tests": 50, "episodes": 100}
 """The paper's experiment."""
 QUICK = {"games": ["pong", "freeway"], "seeds": 2, "frames": 24_000, "tests": 2, "episodes": 1}
-"""The experiment of `--quick`."""
 QUICK_AGENT = {"warmup": 1_000, "replay_capacity": 10_000}
 """Hyperparameters of `--quick`."""
 
@@ -44,12 +43,11 @@ class Experiment:
 
     def planned(self) -> list[Planned]:
         """Return the runs; raise `SurveyorError` for a game that the paper does not have."""
-        games = [spelt(game) for game in self.games]
-        for game, name in zip(self.games, games, strict=True):
-            if name is None:
+        for game in self.games:
+            if spelt(game) is None:
                 raise unknown("game of the paper", game, sorted(atari.scores()))
         content = {
-            "envs": [f"ALE/{name}" for name in dict.fromkeys(games)],
+            "envs": [f"ALE/{name}" for name in dict.fromkeys(map(spelt, self.games))],
             "seeds": self.seeds,
             "frames": self.frames,
             "agents": [{"agent": agent, "set": self.settings} for agent in self.agents],
@@ -64,8 +62,9 @@ def experiment(options: AtariOptions) -> Experiment:
     games = list(atari.scores()) if "all" in chosen["games"] else chosen["games"]
     evaluation = EvaluationPlan(chosen["tests"], chosen["episodes"])
     settings = QUICK_AGENT if options.quick else {}
-    counts = chosen["seeds"], chosen["frames"]
-    return Experiment(games, options.agents, *counts, evaluation, settings)
+    return Experiment(
+        games, options.agents, chosen["seeds"], chosen["frames"], evaluation, settings
+    )
 
 
 def run(options: AtariOptions) -> None:
@@ -94,11 +93,9 @@ def show(runs: str, out: Path, human: atari.Table) -> None:
     header = ["game", "algorithm", "seeds"]
     header += ["best evaluation", "last evaluation", "mean of evaluations"]
     lines = ["# Atari: raw scores (human-normalised)", "", *table(header, rows)]
-    data = {
-        score: {name: column.scores for name, column in found.items()}
-        for score, found in columns.items()
-    }
+    data = {kind: {name: c.scores for name, c in found.items()} for kind, found in columns.items()}
     write(out, "atari", data, lines)
-    table1.show(out, human, columns["best"])
-    if "su" in columns["best"]:
-        fig4.show(out, human, columns["best"])
+    shown = beside(columns["best"])
+    table1.show(out, human, shown, "best")
+    if "su" in shown:
+        fig4.show(out, human, shown, "best")

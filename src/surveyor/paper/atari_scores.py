@@ -17,11 +17,12 @@ from surveyor.runs import storage
 from surveyor.runs.config import Config
 from surveyor.runs.folder import RunFolder
 from surveyor.sweeps import status, summary
-from surveyor.sweeps.status import number
 
 SCORES: tuple[Score, ...] = get_args(Score)
 """Scores of a run: its best evaluation, as in the paper; its last one; the mean of all."""
-Kind = Score | Literal["training"]
+Kind = Score | Literal["training", "published"]
+Scores = dict[str, list[float]]
+"""Raw scores of all seeds, by game."""
 PUBLISHED = {
     "su": "Successor Uncertainties",
     "bootdqn": "Bootstrapped DQN",
@@ -38,10 +39,6 @@ CHOSEN: dict[Kind, str] = {
     "return in the last tenth of training.",
 }
 """Notes on the scores of runs."""
-
-
-Scores = dict[str, list[float]]
-"""Raw scores of all seeds, by game."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,9 +80,12 @@ def beside(own: Columns) -> Columns:
     return own | rest
 
 
-def read(options: AtariTableOptions) -> tuple[Columns | None, Kind]:
-    """Return the columns of the runs in the options, or None without any, and the kind of score."""
-    return (None, "best") if options.runs is None else collect(options.runs, options.score)
+def read(options: AtariTableOptions) -> tuple[Columns, Kind]:
+    """Return published columns, below those of the runs in the options if any, and their kind."""
+    if options.runs is None:
+        return published(), "published"
+    own, kind = collect(options.runs, options.score)
+    return beside(own), kind
 
 
 def collect(runs: str, score: Score) -> tuple[Columns, Kind]:
@@ -111,8 +111,9 @@ def collect(runs: str, score: Score) -> tuple[Columns, Kind]:
                 # a short hash of all that decides a run beside its game and its seed
                 settings = dataclasses.replace(config, env="", seed=0).digest()[:4]
                 kind = agents.name_of(config.agent), settings
+                value = {"best": max(known), "last": known[-1], "mean": np.mean(known)}[score]
                 by_game = found.setdefault(kind, (config, {}))[1]
-                by_game.setdefault(game, []).append(pick(known, score))
+                by_game.setdefault(game, []).append(float(value))
                 unfinished += run.state != "done"
     if not found:
         raise SurveyorError(
@@ -159,7 +160,7 @@ def describe(agent: Agent) -> str:
 
 
 def _evaluations(path: Path) -> list[float]:
-    found = [number(record.get("mean_return")) for record in RunFolder(path).evaluations()]
+    found = [status.number(record.get("mean_return")) for record in RunFolder(path).evaluations()]
     return [value for value in found if value is not None]
 
 
@@ -167,12 +168,6 @@ def _late(run: status.RunStatus, path: Path) -> list[float]:
     """Return the mean return in the last tenth of training."""
     curves = summary.grouped([run], {run.name: summary.points_of(path)})
     return [curve.score for every in curves.values() for curve in every]
-
-
-def pick(evaluations: list[float], score: Score) -> float:
-    """Return the score of a run from its evaluations."""
-    means = {"best": max(evaluations), "last": evaluations[-1], "mean": np.mean(evaluations)}
-    return float(means[score])
 
 
 def spelt(game: str) -> str | None:

@@ -20,7 +20,6 @@ class Check:
     relation: str
     """Relation of the measured number to the predicted one in theory: ≤, =, > or ≠."""
     predicted: float
-    """The theory's number."""
     measured: float
     low: float
     """Lower end of the measured number's 95% interval, which may be widened by `compared`."""
@@ -76,10 +75,7 @@ def pieces(draws: int, size: int = 20_000) -> list[int]:
 
 
 def draw(panels: dict[str, list[Check]], path: Path) -> Path:
-    """Draw a panel of points for each title, measured against predicted, and return `path`.
-
-    Numbers that are 0 or infinite are left out.
-    """
+    """Draw a panel for each title: measured against predicted, but for numbers 0 or infinite."""
     figure = drawing.new_figure(3.0 * len(panels), 3.6)
     for axes, (title, checks) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
         shown = [c for c in checks if 0 < c.measured < np.inf and c.predicted < np.inf]
@@ -90,8 +86,7 @@ def draw(panels: dict[str, list[Check]], path: Path) -> Path:
         axes.errorbar(x, y, yerr=[below, above], **style)
         low, high = min(x + y), max(x + y)
         if high > 10 * low:
-            axes.set_xscale("log")
-            axes.set_yscale("log")
+            axes.set(xscale="log", yscale="log")
             low, high = low / 1.5, high * 1.5
         axes.plot([low, high], [low, high], color=drawing.GREY, ls="--", lw=1)
         axes.set_title(title, fontsize=10)

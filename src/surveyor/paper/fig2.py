@@ -17,8 +17,6 @@ from surveyor.sweeps.text import table, write
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-EPISODES = 5000
-QUICK_EPISODES = 1000
 AUTHORS = {
     10: "10–20",
     50: "60–200",
@@ -58,10 +56,10 @@ paper's search set; the row "printed" has the 0 of table 2."""
 def cells(*, quick: bool) -> list[Cell]:
     """Return every point of the figure; if `quick`, of few sizes, seeds and episodes."""
     large, printed, small = list(range(10, 251, 10)), [10, *range(50, 251, 50)], list(range(4, 14))
-    seeds, many, budget = 5, 40, EPISODES
+    seeds, many, budget = 5, 40, 5000
     if quick:
         large, printed, small = [10, 40, 100], [10, 40], [6, 8]
-        seeds, many, budget = 3, 10, QUICK_EPISODES
+        seeds, many, budget = 3, 10, 1000
     groups = ((LARGE, large, seeds), (PRINTED, printed, seeds), (SMALL, small, many))
     return [
         Cell(name, f"Tree-{size}", agent, count, budget)
@@ -139,8 +137,7 @@ def draw(outcomes: list[Outcome], path: Path) -> Path:
         above.set_title(name, fontsize=9)
         sizes = [o.size for o in mine]
         below.plot(sizes, [o.mean("seconds") for o in mine], "o-", color=GREY, ms=4, lw=1)
-        below.set_yscale("log")
-        below.set_xlabel("tree size L")
+        below.set(yscale="log", xlabel="tree size L")
     grid[0, 0].set_ylabel("median episodes to learn")
     grid[1, 0].set_ylabel("seconds of training per run")
     marks = {"all seeds solved": BLUE, "some": ORANGE, "none, at the budget": RED}
@@ -161,5 +158,4 @@ def _draw_medians(axes: "Axes", outcomes: list[Outcome], budget: int) -> None:
     axes.scatter(sizes, heights, color=solved, s=22, zorder=3)
     line = np.linspace(1, max(sizes) + 1, 300)
     axes.plot(line, np.log(2) * 2.0 ** np.minimum(line, 60), color=GREY, ls="--", lw=1)
-    axes.set_ylim(5, 1.6 * budget)
-    axes.set_yscale("log")
+    axes.set(ylim=(5, 1.6 * budget), yscale="log")

@@ -28,7 +28,8 @@ LINES = {
     "Bootstrap+Prior": drawing.ORANGE,
 }
 """Algorithms and their colours; SU+ and PSRL are not in the paper's figure."""
-Fits = dict[str, tuple[float, float] | None]
+Fit = tuple[float, float] | None
+"""Slope and intercept of log10 T = slope · log10 L + intercept, None where none was fitted."""
 
 
 def paper_line(size: Any) -> Any:
@@ -66,24 +67,20 @@ def show(outcomes: list[Outcome], out: Path) -> None:
     """Write the figure's files; algorithms without an outcome are left out."""
     fits = {name: slope(outcomes, name) for name in LINES}
     data = {"slopes": fits, "cells": [outcome.to_json() for outcome in outcomes]}
-    picture = draw(outcomes, fits, out / "fig3.png")
-    write(out, "fig3", data, _text(outcomes, fits), picture)
+    write(out, "fig3", data, _text(outcomes, fits), draw(outcomes, fits, out / "fig3.png"))
 
 
-def slope(outcomes: list[Outcome], algorithm: str) -> tuple[float, float] | None:
-    """Fit log10 T = slope · log10 L + intercept to the medians up to L = 160.
-
-    Return slope and intercept, or None if there are fewer than three medians.
-    """
+def slope(outcomes: list[Outcome], algorithm: str) -> Fit:
+    """Fit one algorithm's medians up to L = 160; return None if there are fewer than three."""
     sizes, times = medians(outcomes, algorithm)
     inside = sizes <= PAPER_SIZES[-1]
     if inside.sum() < 3:
         return None
-    fitted, intercept = np.polyfit(np.log10(sizes[inside]), np.log10(times[inside]), 1)
-    return float(fitted), float(intercept)
+    exponent, intercept = np.polyfit(np.log10(sizes[inside]), np.log10(times[inside]), 1)
+    return float(exponent), float(intercept)
 
 
-def _text(outcomes: list[Outcome], fits: Fits) -> list[str]:
+def _text(outcomes: list[Outcome], fits: dict[str, Fit]) -> list[str]:
     def published(o: Outcome) -> str:
         return f"{paper_line(o.size):.0f}" if o.algorithm.startswith("SU") else ""
 
@@ -97,11 +94,8 @@ def _text(outcomes: list[Outcome], fits: Fits) -> list[str]:
     return lines
 
 
-def draw(outcomes: list[Outcome], fits: Fits, path: Path) -> Path:
-    """Draw learning time against the chain's size, in log-log, with fitted and published lines.
-
-    A small dot is a seed, a large one the median of several.
-    """
+def draw(outcomes: list[Outcome], fits: dict[str, Fit], path: Path) -> Path:
+    """Draw learning time against the chain's size, in log-log, with fitted and published lines."""
     figure = drawing.new_figure(9.5, 5.0)
     axes = figure.subplots()
     sizes = np.array(sorted({o.size for o in outcomes}), float)
@@ -114,24 +108,17 @@ def draw(outcomes: list[Outcome], fits: Fits, path: Path) -> Path:
         label = f"paper, Bootstrap+Prior: slope {BOOTSTRAP_SLOPE}"
         cubic = y[0] * (sizes / x[0]) ** BOOTSTRAP_SLOPE
         axes.plot(sizes, cubic, color=LINES["Bootstrap+Prior"], ls=":", label=label)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log", xlabel="chain size L", ylabel="learning time T (episodes)")
     ticks = [size for size in sizes if size in (10, 20, 40, 80, 160, 240)]
     axes.set_xticks(ticks, [f"{size:g}" for size in ticks])
     axes.minorticks_off()
-    axes.set_xlabel("chain size L")
-    axes.set_ylabel("learning time T (episodes)")
     figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     drawing.open_frame(axes)
     return drawing.save(figure, path)
 
 
-def _draw_algorithm(
-    axes: "Axes", name: str, outcomes: list[Outcome], fit: tuple[float, float] | None
-) -> None:
-    """Draw seeds, medians and the fitted line; a cross at the budget where there is no median."""
-    if not outcomes:
-        return
+def _draw_algorithm(axes: "Axes", name: str, outcomes: list[Outcome], fit: Fit) -> None:
+    """Draw seeds small, medians large, and the fitted line; a cross where there is no median."""
     colour = LINES[name]
     for o in outcomes:
         times = [at for at in o.solved_at if at is not None]

@@ -8,16 +8,7 @@ from surveyor import drawing
 from surveyor.drawing import BLUE, GREY, RED
 from surveyor.envs.atari import Table
 from surveyor.errors import SurveyorError
-from surveyor.paper.atari_scores import (
-    CHOSEN,
-    Column,
-    Columns,
-    Kind,
-    beside,
-    published,
-    read,
-    resampled,
-)
+from surveyor.paper.atari_scores import CHOSEN, Column, Columns, Kind, read, resampled
 from surveyor.paper.options import AtariTableOptions
 from surveyor.sweeps.statistics import RESAMPLES
 from surveyor.sweeps.text import table, write
@@ -30,27 +21,23 @@ NOTE = (
     "The caption counts 42 games against DQN: on the published scores SU is better on 41 and as "
     "good on one, Montezuma's Revenge, where both have nothing."
 )
-DIFFERENCES = (
-    "Difference of human-normalised scores, with 95% intervals where there are several seeds:"
-)
+DIFFERENCE = "Difference of human-normalised scores"
 Gap = tuple[float, float | None, float | None]
 """Difference of mean human-normalised scores, and the ends of its 95% interval."""
 
 
 def run(options: AtariTableOptions) -> None:
     """Write fig4.json, fig4.md and fig4.png from published scores or own runs."""
-    own, score = read(options)
-    show(options.out, options.human, own, score)
+    show(options.out, options.human, *read(options))
 
 
-def show(out: Path, human: Table, own: Columns | None = None, score: Kind = "best") -> None:
-    """Write the figure's files, with own runs before published scores, or these alone."""
+def show(out: Path, human: Table, columns: Columns, kind: Kind) -> None:
+    """Write fig4.json, fig4.md and fig4.png from columns with this kind of score."""
     drawing.require_matplotlib()
-    columns = beside(own) if own else published()
     if "su" not in columns:
         raise SurveyorError("Figure 4 compares SU with others, and there is no run of agent su.")
-    su = columns.pop("su")
-    others = {name: each for name, each in columns.items() if set(each.scores) & set(su.scores)}
+    su, own = columns["su"], kind != "published"
+    others = {n: c for n, c in columns.items() if c is not su and set(c.scores) & set(su.scores)}
     if not others:
         raise SurveyorError("There is no game that SU and another algorithm have both played.")
     gaps = {name: differences(su, column, human) for name, column in others.items()}
@@ -62,12 +49,12 @@ def show(out: Path, human: Table, own: Columns | None = None, score: Kind = "bes
     first = su.label if own else "SU"
     lines = [f"# Figure 4: {first} beside each other algorithm", ""]
     lines += table(["", "SU better", "equal", "SU worse", "the paper says"], rows)
-    lines += ["", CHOSEN[score] if own else NOTE, "", DIFFERENCES, ""]
+    about = f"{DIFFERENCE}, with 95% intervals where there are several seeds:"
+    lines += ["", CHOSEN.get(kind, NOTE), "", about, ""]
     lines += table(["game", *(column.label for column in others.values())], games)
     found = {n: {game: gap[0] for game, gap in by_game.items()} for n, by_game in gaps.items()}
     labelled = {column.label: gaps[name] for name, column in others.items()}
-    picture = draw(labelled, first, out / "fig4.png")
-    write(out, "fig4", found, lines, picture)
+    write(out, "fig4", found, lines, draw(labelled, first, out / "fig4.png"))
 
 
 def differences(ours: Column, theirs: Column, human: Table) -> dict[str, Gap]:
@@ -102,13 +89,10 @@ def _cell(gap: Gap | None) -> str:
 
 
 def draw(gaps: dict[str, dict[str, Gap]], first: str, path: Path) -> Path:
-    """Draw SU's lead (blue) or lag (red) on every game, a panel for each other algorithm.
-
-    `gaps` are by the other algorithm's label and by game; `first` is the label of SU.
-    """
+    """Draw SU's lead (blue) or lag (red) by game, a panel for each other algorithm's label."""
     games = max(len(by_game) for by_game in gaps.values())
     figure = drawing.new_figure(max(5.0, 1.0 + 0.22 * games), 2.4 * len(gaps) + 1.2)
-    figure.suptitle(f"Difference of human-normalised scores; bars end at ±{CLIP}", fontsize=9)
+    figure.suptitle(f"{DIFFERENCE}; bars end at ±{CLIP}", fontsize=9)
     panels = figure.subplots(len(gaps), 1, squeeze=False)[:, 0]
     for axes, (label, by_game) in zip(panels, gaps.items(), strict=True):
         ordered = sorted(by_game.items(), key=lambda pair: -pair[1][0])

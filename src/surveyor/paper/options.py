@@ -4,14 +4,13 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated, Literal
 
-import tyro
-from tyro.conf import Positional
+from tyro.conf import FlagCreatePairsOff, Positional
 
 from surveyor.envs.atari import Table
 from surveyor.errors import SurveyorError
 from surveyor.launch.engine import Engine
 
-Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+Flag = Annotated[bool, FlagCreatePairsOff]
 Problem = Literal["tree", "chain"]
 Source = Literal["released", "text", "plus"]
 Score = Literal["best", "last", "mean"]

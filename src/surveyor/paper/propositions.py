@@ -23,7 +23,6 @@ from surveyor.runs import api
 from surveyor.sweeps.text import table, write
 from surveyor.types import Transition
 
-Array = np.ndarray
 PANELS = {
     "1: P(all UP) ≤ 2^-L": ("1",),
     "2: P(action), Gumbel = model": ("2",),
@@ -51,13 +50,12 @@ def run(options: Options) -> None:
         for title, numbers in PANELS.items()
     }
     picture = draw(panels, options.out / "propositions.png")
-    data = [dataclasses.asdict(check) for check in checks]
-    write(options.out, "propositions", data, lines, picture)
+    write(options.out, "propositions", [dataclasses.asdict(c) for c in checks], lines, picture)
 
 
 def proposition_1(rng: np.random.Generator, draws: int) -> Iterator[Check]:
     """Check that factorised, symmetric beliefs follow L given actions with at most 2^-L."""
-    families: dict[str, Callable[..., Array]] = {
+    families: dict[str, Callable[..., np.ndarray]] = {
         "normal": rng.standard_normal,
         "Laplace": lambda size: rng.laplace(size=size),
         "uniform": lambda size: rng.uniform(-1, 1, size),
@@ -101,9 +99,8 @@ def proposition_2(rng: np.random.Generator, draws: int) -> Iterator[Check]:
     belief = agent.q_posterior(state, jnp.arange(0, 6, 2))
     mean = np.asarray(belief.mean, float)
     root = np.linalg.cholesky(np.asarray(belief.covariance, float) + 1e-9 * np.eye(6))
-    noise = rng.standard_normal((draws, 6))
-    exact = (mean.reshape(-1) + noise @ root.T).reshape(draws, 3, 2)
-    preferred = exact[..., 0] > exact[..., 1]
+    q = (mean.reshape(-1) + rng.standard_normal((draws, 6)) @ root.T).reshape(draws, 3, 2)
+    preferred = q[..., 0] > q[..., 1]
     p = np.mean(preferred, axis=0)
     logs = np.log(np.stack([p, 1 - p], -1))
     gumbel = 2.0 * (rng.gumbel(size=(draws, 3, 2)) + logs)  # the same at any scale
@@ -144,14 +141,12 @@ def explored(size: int, episodes: int, rng: np.random.Generator) -> tuple[IdealS
 
 def proposition_3(rng: np.random.Generator, draws: int) -> Iterator[Check]:
     """Check that SU prefers UP but for a share of ε_N, and the lemmas on the exact model."""
+    n = min(draws, 200_000)
     for visits in (1, 2, 5, 10, 20, 50, 100):
-        n = min(draws, 200_000)
         failed = int(np.sum(~upward(visits, n, rng)))
-        bound = epsilon(visits)
-        yield Check("3", f"P(not UP > DOWN), N={visits}", "≤", bound, *share(failed, n))
+        yield Check("3", f"P(not UP > DOWN), N={visits}", "≤", epsilon(visits), *share(failed, n))
     agent, state = explored(size=6, episodes=60, rng=rng)
-    states = jnp.arange(0, 12, 2)
-    covariance = np.array(agent.q_posterior(state, states).covariance, float)
+    covariance = np.array(agent.q_posterior(state, jnp.arange(0, 12, 2)).covariance, float)
     up, down = np.arange(0, 12, 2), np.arange(1, 12, 2)
     worst = max(float(abs(covariance[up[j + 1] :, down[j]]).max()) for j in range(5))
     yield Check("3, lemma 2", "Cov(Q(s_k, ·), Q(s_j, DOWN)), j < k", "=", 0.0, worst, -worst, worst)
@@ -177,7 +172,7 @@ def epsilon(visits: int) -> float:
     return p * math.exp(-visits / 50) + (1 - p) * math.exp(-0.175 * visits)
 
 
-def upward(visits: int, draws: int, rng: np.random.Generator) -> Array:
+def upward(visits: int, draws: int, rng: np.random.Generator) -> np.ndarray:
     """Draw whether Var(Q(s_k, UP)) > Var(Q(s_k, DOWN)) after N visits under uniform exploration.
 
     By lemmas 1 and 4 this is when UP is more likely than not. With π uniform,

@@ -93,12 +93,12 @@ class Outcome:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain data."""
-        summary = {"solved": self.solved, "median_solved_at": self.median}
-        return dataclasses.asdict(self) | summary
+        return dataclasses.asdict(self) | {"solved": self.solved, "median_solved_at": self.median}
 
 
 HEADER = ["algorithm", "L", "solved", "solved at (by seed)", "median episodes"]
 COSTS = ["gradient steps", "seconds"]
+Columns = dict[str, Callable[[Outcome], str]]
 
 
 class StoppedError(Exception):
@@ -126,9 +126,7 @@ def of(outcomes: Iterable[Outcome], algorithm: str) -> list[Outcome]:
     return sorted(mine, key=lambda outcome: outcome.size)
 
 
-def table_of(
-    outcomes: list[Outcome], algorithms: Iterable[str], more: dict[str, Callable[[Outcome], str]]
-) -> list[str]:
+def table_of(outcomes: list[Outcome], algorithms: Iterable[str], more: Columns) -> list[str]:
     """Return the table of these algorithms, in this order, with more columns before the costs."""
     rows = [
         [*outcome.cells, *(cell(outcome) for cell in more.values()), *outcome.costs]
@@ -145,13 +143,12 @@ def medians(outcomes: Iterable[Outcome], algorithm: str) -> tuple[np.ndarray, np
     return points[:, 0], points[:, 1]
 
 
-def train_cells(cells: Iterable[Cell], out: Path) -> list[Outcome]:
+def train_cells(cells: Collection[Cell], out: Path) -> list[Outcome]:
     """Train the runs that have not ended, on all cores; return the outcome of every cell.
 
     Runs of one cell share a compiled program. The most expensive runs start first, so that no core
     idles while another trains one of them at the end. Raise `StoppedError` after Ctrl-C.
     """
-    cells = list(cells)
     configs = [config for cell in cells for config in cell.configs()]
     results = {config: RunFolder(out / config.name).outcome() for config in configs}
     waiting = [config for config, result in results.items() if result is None]

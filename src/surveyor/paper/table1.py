@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from surveyor.envs.atari import Table
-from surveyor.paper.atari_scores import CHOSEN, Columns, Kind, beside, published, read, resampled
+from surveyor.paper.atari_scores import CHOSEN, Columns, Kind, read, resampled
 from surveyor.paper.options import AtariTableOptions
 from surveyor.sweeps.statistics import RESAMPLES
 from surveyor.sweeps.text import table, write
@@ -35,23 +35,20 @@ NOTES = {
 
 def run(options: AtariTableOptions) -> None:
     """Write table1.json and table1.md from published scores or own runs."""
-    own, score = read(options)
-    show(options.out, options.human, own, score)
+    show(options.out, options.human, *read(options))
 
 
-def show(out: Path, human: Table, own: Columns | None = None, score: Kind = "best") -> None:
-    """Write table1.json and table1.md, with own runs above published scores, or these alone."""
-    columns = beside(own) if own else published()
+def show(out: Path, human: Table, columns: Columns, kind: Kind) -> None:
+    """Write table1.json and table1.md from columns with this kind of score."""
     about = "Percentiles over games of (score - random) / (human - random), for"
     lines = ["# Table 1: Atari 2600", "", f"{about} {EPISODES[human]}.", ""]
-    lines += [*rows_of(columns, human), "", CHOSEN[score] if own else NOTES[human]]
+    lines += [*rows_of(columns, human), "", CHOSEN.get(kind, NOTES[human])]
     data = {}
     for key, column in columns.items():
         values = column.normalised(list(column.scores), human)
         data[key] = {"percentiles": percentiles(values).tolist(), "games": len(values)}
         if (interval := _interval(values)) is not None:
             data[key] |= {"low": interval[0].tolist(), "high": interval[1].tolist()}
-    kind = score if own else "published"
     write(out, "table1", {"human": human, "score": kind, "columns": data}, lines)
 
 
@@ -78,14 +75,10 @@ def rows_of(columns: Columns, human: Table) -> list[str]:
 
 
 def _interval(values: list[np.ndarray]) -> np.ndarray | None:
-    """Return the lower and upper ends of the percentiles' 95% intervals.
-
-    They are from a stratified bootstrap, which resamples the seeds within every game; None if every
-    game has one seed.
-    """
+    """Return both ends of the percentiles' 95% intervals, or None if every game has one seed."""
     if all(len(seeds) == 1 for seeds in values):
         return None
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(0)  # a stratified bootstrap: seeds within every game
     draws = [percentiles([resampled(rng, seeds) for seeds in values]) for _ in range(RESAMPLES)]
     return np.quantile(draws, (0.025, 0.975), axis=0)
 

@@ -116,25 +116,17 @@ def gridsearch(options: GridSearchOptions) -> None:
         cells = search.cells(options.source, seeds=seeds, episodes=episodes, thin=options.quick)
         outcomes = train_cells(cells.values(), options.out / "runs")
         ranked = sorted(zip(cells, outcomes, strict=True), key=_rank)
-        rows = [
-            [
-                *(f"{value:g}" for value in point),
-                f"{outcome.solved} of {seeds}",
-                "–" if outcome.median is None else f"{outcome.median:g}",
-            ]
-            for point, outcome in ranked
-        ]
+        rows = []
+        for point, outcome in ranked:
+            _, _, solved, _, median = outcome.cells
+            rows.append([*(f"{value:g}" for value in point), solved, median])
         point, best = ranked[0]
         winner = _text(dict(zip(search.grid, point, strict=True)))
-        lines += [
-            f"## {best.algorithm} on {search.env}, {seeds} {'seed' if seeds == 1 else 'seeds'}",
-            "",
-            f"Winner here: {winner if best.solved else 'none, no point was solved'}.  ",
-            f"The paper's: {_text(search.printed)}.",
-            "",
-            *table([*search.grid, "solved", "median episodes"], rows),
-            "",
-        ]
+        count = f"{seeds} {'seed' if seeds == 1 else 'seeds'}"
+        lines += [f"## {best.algorithm} on {search.env}, {count}", ""]
+        lines.append(f"Winner here: {winner if best.solved else 'none, no point was solved'}.  ")
+        lines += [f"The paper's: {_text(search.printed)}.", ""]
+        lines += [*table([*search.grid, "solved", "median episodes"], rows), ""]
         data.append({"algorithm": best.algorithm, "env": search.env, "rows": rows})
     write(options.out, f"gridsearch-{options.problem}", data, lines)
 
