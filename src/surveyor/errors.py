@@ -1,7 +1,9 @@
 """Errors that the user can fix, each explained in one sentence."""
 
 import difflib
+import importlib
 from collections.abc import Iterable
+from typing import Any
 
 
 class SurveyorError(Exception):
@@ -26,3 +28,11 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> SurveyorError:
 def missing(package: str, extra: str, purpose: str) -> SurveyorError:
     """Return the error for a `package`, required for `purpose`, of an `extra` not installed."""
     return SurveyorError(f'{purpose} needs {package}: pip install "surveyor[{extra}]".')
+
+
+def imported(module: str, package: str, extra: str, purpose: str) -> Any:
+    """Return a module; raise the error of `missing` if its package is not installed."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise missing(package, extra, purpose) from None

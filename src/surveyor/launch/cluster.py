@@ -5,7 +5,6 @@ checkpoint in shared storage. A driver that was killed can be started again.
 """
 
 import contextlib
-import dataclasses
 import json
 import os
 import signal
@@ -20,8 +19,9 @@ from typing import Any
 
 import jax
 
-from surveyor.errors import HeldError, SurveyorError, missing
+from surveyor.errors import SurveyorError, imported
 from surveyor.launch import work
+from surveyor.launch.engine import Engine
 from surveyor.launch.pool import RETRIES, RETRY_SECONDS, RunCallback
 from surveyor.launch.progress import log
 from surveyor.launch.work import RunOptions
@@ -35,54 +35,34 @@ ANSWER_SECONDS = 30.0
 """Seconds within which a cluster must answer."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Resources:
-    """Processors, accelerators and bytes of memory (0 for any) that a run requests."""
-
-    cpus: float = 1.0
-    gpus: float = 0.0
-    memory: int = 0
-
-    def environment(self) -> dict[str, str]:
-        """Return environment variables that limit threads and accelerator memory to the request."""
-        # With one thread, sums have the same order as in the local pool.
-        variables = {"NPROC": str(max(1, int(self.cpus))), "OPENBLAS_NUM_THREADS": "1"}
-        if 0 < self.gpus < 1:
-            variables["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 * self.gpus:.3f}"
-        return variables
-
-
 def train_all(
     configs: list[Config],
     out: str,
     callback: RunCallback,
-    options: RunOptions = work.DEFAULT_OPTIONS,
-    *,
-    address: str | None = None,
-    resources: list[Resources] | None = None,
+    options: RunOptions,
+    engine: Engine,
+    memory: list[int],
 ) -> list[Record | None]:
-    """Train all configurations as `pool.train_all` does, on the Ray cluster at `address`.
+    """Train all configurations as `pool.train_all` does, on the Ray cluster of `engine`.
 
     Without an address, start a cluster on this machine. All nodes must reach the folder or URL
-    `out`. Each run requests its `resources`, one processor by default.
+    `out`. Each run requests the engine's resources and its bytes of `memory`, 0 for any.
     """
     ray = _ray()
     storage.at(out).prepare()
-    resources = resources or [Resources()] * len(configs)
-    with _connected(ray, address):
-        _warn(ray, resources)
+    with _connected(ray, engine.address):
+        _warn(ray, engine, memory)
         task = ray.remote(_train)
 
         def submit(number: int) -> Any:
-            request, content = resources[number], json.dumps(configs[number].to_json())
             return task.options(
                 name=configs[number].name,
-                num_cpus=request.cpus,
-                num_gpus=request.gpus,
-                memory=request.memory or None,
+                num_cpus=engine.cpus,
+                num_gpus=engine.gpus,
+                memory=memory[number] or None,
                 max_retries=RETRIES + 2,  # for lost processes and nodes
-                runtime_env={"env_vars": request.environment()},
-            ).remote(content, str(out), options)
+                runtime_env={"env_vars": _environment(engine)},
+            ).remote(json.dumps(configs[number].to_json()), str(out), options)
 
         try:
             with handle_signals(signal.default_int_handler):
@@ -90,6 +70,15 @@ def train_all(
         except KeyboardInterrupt:
             log("Stopped; rerun the same command to continue from the last checkpoints.")
             raise
+
+
+def _environment(engine: Engine) -> dict[str, str]:
+    """Return environment variables that limit threads and accelerator memory to the request."""
+    # With one thread, sums have the same order as in the local pool.
+    variables = {"NPROC": str(max(1, int(engine.cpus))), "OPENBLAS_NUM_THREADS": "1"}
+    if 0 < engine.gpus < 1:
+        variables["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 * engine.gpus:.3f}"
+    return variables
 
 
 def _collect(
@@ -164,29 +153,24 @@ def _train(content: str, out: str, options: RunOptions) -> Record:
         reached = max(reached, done(now))
 
     while True:
-        try:
-            result = work.train_run(config, where, progress, options=options)
-            if not result["finished"]:  # terminated: Ray moves a killed task to another process
-                os.kill(os.getpid(), signal.SIGKILL)
+        kind, found = work.attempt(config, where, progress, options)
+        if kind == "terminated":  # Ray moves a killed task to another process
+            os.kill(os.getpid(), signal.SIGKILL)
+        if kind == "ended":
             jax.clear_caches()  # Ray may reuse the process for another run
-            return result
-        except HeldError:  # resubmitted by the driver, since waiting would block a processor
+            return found
+        if kind == "held":  # resubmitted by the driver, since waiting would block a processor
             return {"finished": False, "held": True}
-        except SurveyorError as error:
-            return _failed(str(error))
-        except OSError as error:  # storage may return
+        if kind == "refused":
+            return _failed(found)
+        if kind == "unreachable":  # storage may return
             if lost_at is None or reached > reached_before:
                 lost_at, reached_before = time.monotonic(), reached
             if time.monotonic() > lost_at + storage.TIMEOUT:
-                reason = work.describe_error(error)
-                return _failed(f"The run folder could not be read or written: {reason}")
-            time.sleep(RETRY_SECONDS)
-        except Exception as error:
-            attempts += 1
-            if attempts > RETRIES:
-                reason = work.describe_error(error)
-                return _failed(f"{reason} Gave up after {attempts} attempts.")
-            time.sleep(RETRY_SECONDS * attempts)
+                return _failed(f"The run folder could not be read or written: {found}")
+        elif (attempts := attempts + 1) > RETRIES:
+            return _failed(f"{found} Gave up after {attempts} attempts.")
+        time.sleep(RETRY_SECONDS * max(1, attempts))
 
 
 @contextlib.contextmanager
@@ -217,13 +201,13 @@ def _connected(ray: Any, address: str | None) -> Iterator[None]:
         ray.shutdown()
 
 
-def _warn(ray: Any, resources: list[Resources]) -> None:
+def _warn(ray: Any, engine: Engine, memory: list[int]) -> None:
     """Print a message if no node has the requested resources: Ray would wait silently."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    for request in set(resources):
-        wanted = {"CPU": request.cpus, "GPU": request.gpus, "memory": request.memory}
+    for size in set(memory):
+        wanted = {"CPU": engine.cpus, "GPU": engine.gpus, "memory": size}
         if not any(all(node.get(k, 0) >= v for k, v in wanted.items()) for node in nodes):
-            text = f"{request.cpus:g} CPUs, {request.gpus:g} GPUs, {request.memory:,} bytes"
+            text = f"{engine.cpus:g} CPUs, {engine.gpus:g} GPUs, {size:,} bytes"
             log(f"No node has the requested resources ({text}); waiting for one.")
 
 
@@ -245,8 +229,4 @@ def _check_address(address: str) -> None:
 
 
 def _ray() -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise missing("Ray", "ray", "The engine 'ray'") from None
-    return ray
+    return imported("ray", "Ray", "ray", "The engine 'ray'")

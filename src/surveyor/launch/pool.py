@@ -75,8 +75,8 @@ class _Worker:
     cores: set[int]
     number: int | None = None
     """Run in training; None while idle."""
-    program: int | None = None
-    """Program compiled last."""
+    program: tuple[Any, ...] | None = None
+    """Key of the program compiled last."""
 
 
 class _Pool:
@@ -92,9 +92,7 @@ class _Pool:
         self.configs, self.where, self.callback, self.target = configs, where, callback, target
         self.results: list[Record | None] = [None] * len(configs)
         self.waiting = list(range(len(configs)))
-        programs: dict[Any, int] = {}
-        # Runs with equal numbers share a compiled program.
-        self.programs = [programs.setdefault(work.program_key(c), len(programs)) for c in configs]
+        self.programs = [work.program_key(config) for config in configs]
         self.delayed: dict[int, float] = {}  # earliest time of the next attempt, by run
         self.unreachable: dict[int, float] = {}  # time since storage cannot be reached, by run
         self.attempts = [0] * len(configs)
@@ -138,11 +136,19 @@ class _Pool:
                     worker.pipe.send((number, self.configs[number]))
 
     def _receive(self) -> None:
+        handlers = {
+            "ended": self._end,
+            "held": self._delay,
+            "refused": self._fail,
+            "unreachable": self._wait_for_storage,
+            "terminated": self._retry,
+            "raised": self._retry,
+        }
         by_pipe = {worker.pipe: worker for worker in self.workers}
         for pipe in connection.wait(list(by_pipe), timeout=0.5):
             worker = by_pipe[pipe]  # pyright: ignore[reportArgumentType]
             try:
-                kind, number, *details = worker.pipe.recv()
+                kind, number, details = worker.pipe.recv()
             except (EOFError, OSError):
                 self._replace(worker)
                 continue
@@ -150,13 +156,9 @@ class _Pool:
                 if self.unreachable.pop(number, None) is not None:
                     log(f"{self.configs[number].name}: storage is back; training continues.")
                 self.callback.update(number, *details)
-                continue
-            worker.number = None
-            if kind == "held":
-                self.delayed[number] = time.monotonic() + RETRY_SECONDS
             else:
-                handlers = {"ended": self._end, "refused": self._fail, "raised": self._retry}
-                handlers.get(kind, self._wait_for_storage)(number, *details)
+                worker.number = None
+                handlers[kind](number, details)
 
     def _replace(self, worker: _Worker) -> None:
         worker.process.join()
@@ -175,14 +177,17 @@ class _Pool:
         if now > self.unreachable.setdefault(number, now) + storage.TIMEOUT:
             self._fail(number, f"The run folder could not be read or written: {reason}")
         else:
-            self.delayed[number] = now + RETRY_SECONDS
+            self._delay(number)
 
     def _retry(self, number: int, reason: str) -> None:
         self.attempts[number] += 1
         if self.attempts[number] > RETRIES:
             self._fail(number, f"{reason} Gave up after {RETRIES + 1} attempts.")
         else:
-            self.delayed[number] = time.monotonic() + RETRY_SECONDS * (self.attempts[number] - 1)
+            self._delay(number, seconds=RETRY_SECONDS * (self.attempts[number] - 1))
+
+    def _delay(self, number: int, reason: str = "", seconds: float = RETRY_SECONDS) -> None:
+        self.delayed[number] = time.monotonic() + seconds
 
     def _fail(self, number: int, reason: str) -> None:
         config = self.configs[number]
@@ -199,7 +204,7 @@ class _Pool:
         if ended is not None:
             self._end(number, {**ended, "finished": True})
         elif held:
-            self.delayed[number] = time.monotonic() + RETRY_SECONDS
+            self._delay(number)
         return ended is not None or held
 
     def _end(self, number: int, result: Record) -> None:

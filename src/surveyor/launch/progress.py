@@ -69,7 +69,6 @@ class Reporter:
         self._progress.stop()
 
     def update(self, number: int, record: Record, now: Record) -> None:
-        """Show how much of the budget a run has used after a chunk of training, and its state."""
         used, status = now.get("frames", done(now)), describe(record, now)
         self._progress.update(self._tasks[number], completed=used, status=status)
         if not self._live and time.monotonic() - self._written[number] > LINE_SECONDS:
@@ -77,7 +76,6 @@ class Reporter:
             log(f"{self._names[number]}: {used} of {self._total} {self._unit}, {status}")
 
     def end(self, number: int, result: Record) -> None:
-        """Show that a run has ended or stopped."""
         failed = "failed" if "failure" in result else "stopped"
         self._progress.update(self._tasks[number], status="done" if result["finished"] else failed)
 
@@ -103,14 +101,12 @@ class Overview:
             self._live.stop()
 
     def update(self, number: int, record: Record, now: Record) -> None:
-        """Show the progress of a run after a chunk of training."""
         config = self._configs[number]
         row = self._running.setdefault(number, Row(config.name, config.budget, done(now)))
         row.done, row.status = done(now), describe(record, now)
         self._show()
 
     def end(self, number: int, result: Record) -> None:
-        """Show that a run has ended, stopped or failed."""
         self._running.pop(number, None)
         self._ended += bool(result["finished"])
         if "failure" in result:

@@ -17,8 +17,11 @@ from surveyor.runs import api, storage
 from surveyor.runs.config import Config
 from surveyor.runs.evaluation import EvaluationPlan, PeriodicEvaluation
 from surveyor.runs.folder import Record, RunFolder
-from surveyor.runs.loggers import NO_SINKS, Sinks
+from surveyor.runs.loggers import Sinks
 from surveyor.runs.storage import Storage
+
+Progress = Callable[[Record, Record], None]
+"""Called after every chunk with the latest metrics record and the result so far."""
 
 
 class RunOptions(NamedTuple):
@@ -26,7 +29,7 @@ class RunOptions(NamedTuple):
 
     retrain: bool = False
     """Train finished runs again, from the beginning."""
-    sinks: Sinks = NO_SINKS
+    sinks: Sinks = Sinks()
     """Destinations of the metrics in addition to metrics.jsonl."""
     evaluation: EvaluationPlan | None = None
     """Greedy evaluations during training; None for none."""
@@ -40,15 +43,14 @@ DEFAULT_OPTIONS = RunOptions()
 def train_run(
     config: Config,
     where: Storage,
-    progress: Callable[[Record, Record], None],
-    stop: Callable[[], bool] = lambda: False,
+    progress: Progress,
+    stop: api.Stop = lambda: False,
     options: RunOptions = DEFAULT_OPTIONS,
 ) -> Record:
     """Claim a run, train it from its last checkpoint, and return its result.
 
     A finished run is returned as it is, unless `options` ask for more. Raise `HeldError` if another
-    process is training it. After every chunk, call `progress` with the latest metrics record and
-    the result so far, and stop with a checkpoint if `stop` returns True.
+    process is training it. Stop with a checkpoint if `stop` returns True after a chunk.
     """
     with where.claimed(config.name) as claim:
         folder = RunFolder(claim.root / config.name)
@@ -58,7 +60,7 @@ def train_run(
         run = api.begin(config, claim.root) if ended is None else api.load(folder.path)
         if options.beliefs and ended is None:
             folder.enable_snapshots()
-        evaluate = PeriodicEvaluation(run, options.evaluation)
+        evaluate = PeriodicEvaluation(run, folder, options.evaluation)
         evaluate()  # a kill may have come between training and the last evaluation
 
         def report(run):
@@ -66,7 +68,7 @@ def train_run(
             claim.publish()
             progress(run.latest, run.result)
 
-        api.finish(run, report, stop, options.sinks)
+        api.finish(run, report, options.sinks, stop)
         return {**run.result, "finished": run.finished, "path": claim.place}
 
 
@@ -78,7 +80,10 @@ def program_key(config: Config) -> tuple[Any, ...]:
 def run_worker(
     out: str | Path, options: RunOptions, pipe: Connection, stop: Event, cores: set[int]
 ) -> None:
-    """Train each `(number, config)` from the pool, until None; `stop` saves and ends a run."""
+    """Train each `(number, config)` from the pool, until None; `stop` saves and ends a run.
+
+    Messages to the pool are tuples of a kind, as in `attempt` or update, the number, and details.
+    """
     # Workers do not share cores: XLA splits small products over all cores that it sees when it
     # starts, which makes two MinAtar runs side by side as slow as one after the other.
     os.sched_setaffinity(0, cores)
@@ -90,29 +95,32 @@ def run_worker(
             if program not in (None, program_key(config)):
                 jax.clear_caches()  # otherwise memory grows with every program
             program = program_key(config)
-            pipe.send(_attempt(number, config, where, pipe, stop, options))
+            report = lambda *news, number=number: pipe.send(("update", number, news))  # noqa: E731
+            kind, details = attempt(config, where, report, options, stop.is_set)
+            pipe.send((kind, number, details))
 
 
-def _attempt(
-    number: int, config: Config, where: Storage, pipe: Connection, stop: Event, options: RunOptions
-) -> tuple[Any, ...]:
-    """Train a run and return the message for the pool: kind, run number, details."""
-    report = lambda record, now: pipe.send(("update", number, record, now))  # noqa: E731
+def attempt(
+    config: Config,
+    where: Storage,
+    progress: Progress,
+    options: RunOptions,
+    stop: api.Stop = lambda: False,
+) -> tuple[str, Any]:
+    """Train a run with `train_run`; return in a word how that ended, and the result or reason."""
     try:
-        result = train_run(config, where, report, stop.is_set, options)
-        if result["finished"] or stop.is_set():
-            return "ended", number, result
-        return "raised", number, "Its process was terminated."
-    except HeldError:
-        return "held", number
+        result = train_run(config, where, progress, stop, options)
+        if result["finished"] or stop():
+            return "ended", result
+        return "terminated", "Its process was terminated."
+    except HeldError as error:
+        return "held", str(error)
     except SurveyorError as error:
-        return "refused", number, str(error)
-    except BrokenPipeError:
-        raise
+        return "refused", str(error)
     except OSError as error:
-        return "unreachable", number, describe_error(error)
+        return "unreachable", describe_error(error)
     except Exception as error:
-        return "raised", number, describe_error(error)
+        return "raised", describe_error(error)
 
 
 def describe_error(error: Exception) -> str:

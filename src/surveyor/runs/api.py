@@ -16,10 +16,11 @@ from surveyor.runs.folder import RunFolder
 from surveyor.runs.loggers import Sinks
 from surveyor.runs.recorder import BeliefRecorder
 from surveyor.runs.run import Run
-from surveyor.runs.signals import interrupts
+from surveyor.runs.signals import handle_signals
 from surveyor.training.steps import Round
 
 Report = Callable[[Run], None]
+Stop = Callable[[], bool]
 
 
 def configure(
@@ -35,8 +36,8 @@ def configure(
 ) -> Config:
     """Return the configuration of a run from `train`'s arguments; raise if they do not fit."""
     family = families.of(env)
-    name = family.canonical(env) if isinstance(env, str) else objects.name_of(env)
-    source = None if isinstance(env, str) else env
+    named = isinstance(env, str)
+    name, source = (family.canonical(env), None) if named else (objects.name_of(env), env)
     if isinstance(agent, str):
         agent = objects.fit(agents.preset(agent, family.preset(name)), env)
     options.refuse_unread(agent, family.setting(name), name)
@@ -108,7 +109,7 @@ def train(
     run = begin(config, None if out is None else Path(out))
     if beliefs and run.folder is not None:
         run.folder.enable_snapshots()
-    return finish(run, report, sinks=sinks)
+    return finish(run, report, sinks)
 
 
 def begin(config: Config, out: Path | None) -> Run:
@@ -139,7 +140,7 @@ def resume(
     - `tensorboard`, `wandb`, `report`: as in `train`.
     """
     sinks = loggers.check(tensorboard=tensorboard, wandb=wandb)
-    return finish(Run.open(path, env), report, sinks=sinks)
+    return finish(Run.open(path, env), report, sinks)
 
 
 def load(path: str | Path, env: Any = None) -> Run:
@@ -153,26 +154,21 @@ def load(path: str | Path, env: Any = None) -> Run:
     return Run.open(path, env)
 
 
-def finish(
-    run: Run,
-    report: Report | None,
-    stop: Callable[[], bool] = lambda: False,
-    sinks: Sinks = loggers.NO_SINKS,
-) -> Run:
+def finish(run: Run, report: Report | None, sinks: Sinks, stop: Stop = lambda: False) -> Run:
     """Train until the end, Ctrl-C, or `stop` after a chunk returns True; save everything."""
-    recorder = None
-    with interrupts() as interrupted, contextlib.ExitStack() as ends:
+    recorder, signals = None, []  # handled between chunks, so that they never interrupt a write
+    with handle_signals(lambda number, _: signals.append(number)), contextlib.ExitStack() as ends:
         log = ends.enter_context(loggers.opened(run, sinks))
         if run.folder is not None and run.folder.snapshots_enabled and not run.finished:
             recorder = BeliefRecorder(run, run.folder)
             ends.callback(recorder.close)
         for _ in () if stop() else run.advance(recorder):
-            log(run)
+            log()
             if recorder is not None:
                 recorder()
             if report is not None:
                 report(run)
-            if (interrupted() or stop()) and not run.finished:
+            if (signals or stop()) and not run.finished:
                 break
         if not run.finished:
             run.checkpoint()

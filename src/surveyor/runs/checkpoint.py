@@ -20,7 +20,6 @@ from surveyor.errors import SurveyorError
 
 META = "meta"
 READ_BYTES = 1 << 20
-"""Bytes read at a time."""
 BLANK = {"run": None, "records": 0, "seconds": 0.0, "more": {}}
 """Metadata of a checkpoint that was saved without any."""
 
@@ -70,9 +69,8 @@ def load(path: Path, like: PyTree, *, part: bool = False) -> tuple[PyTree, dict[
             names = {name.removesuffix(".npy") for name in archive.namelist()} - {META}
             with archive.open(f"{META}.npy") as member:
                 meta = {**BLANK, **json.loads(npy.read_array(member).tobytes())}
-            fits = names == expected.keys() and all(
-                _fits(archive, name, leaf, part) for name, leaf in expected.items()
-            )
+            fitting = (_fits(archive, *item, part) for item in expected.items())
+            fits = names == expected.keys() and all(fitting)
             leaves = [_filled(archive, *item) for item in expected.items()] if fits else []
     except Exception as error:  # a damaged archive can raise almost anything
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno):
@@ -113,8 +111,7 @@ def _filled(archive: zipfile.ZipFile, name: str, leaf: Any) -> Any:
         size = min(leaf.itemsize * math.prod(shape), leaf.nbytes)
         left = leaf.reshape(-1).view(np.uint8).data[:size]
         while left:
-            part = member.read(min(len(left), READ_BYTES))
-            if not part:
+            if not (part := member.read(min(len(left), READ_BYTES))):
                 raise EOFError("unexpected end of file")
             left[: len(part)] = part
             left = left[len(part) :]

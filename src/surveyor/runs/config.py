@@ -23,15 +23,11 @@ class Config:
     """Everything that decides a run's result; equal configurations give equal bits."""
 
     env: str
-    """Name of the environment."""
     agent: Agent
-    """The agent's hyperparameters."""
     seed: int
-    """Seed of the environment and of every random draw in training."""
     episodes: int | None = None
     """Budget in episodes, for environments that are learnt by episodes."""
     stop_when_solved: bool = True
-    """True to end training when the problem is solved."""
     steps: int | None = None
     """Budget in steps, for all other environments."""
     protocol: str | None = None

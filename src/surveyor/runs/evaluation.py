@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surveyor.errors import SurveyorError
+from surveyor.runs.folder import RunFolder
 from surveyor.runs.run import Run
 
 
@@ -57,25 +58,23 @@ class EvaluationPlan(NamedTuple):
 class PeriodicEvaluation:
     """Callback that evaluates a run at the planned times, once each, and records it on disk."""
 
-    def __init__(self, run: Run, plan: EvaluationPlan | None):
-        self._run, self._plan = run, plan
-        written = [] if run.folder is None else run.folder.evaluations()
-        now = run.progress
+    def __init__(self, run: Run, folder: RunFolder, plan: EvaluationPlan | None):
+        self._run, self._folder, self._plan = run, folder, plan
+        written, now = folder.evaluations(), run.progress
         # Evaluations later than the checkpoint are repeated, with identical results.
         self._records = [record for record in written if record["at"] <= now]
-        if run.folder is not None and len(written) > len(self._records):
-            run.folder.write_evaluations(self._records)
+        if len(written) > len(self._records):
+            folder.write_evaluations(self._records)
 
     def __call__(self) -> None:
         """Evaluate the run if an evaluation is due."""
-        run, plan = self._run, self._plan
-        if plan is None or run.folder is None:
+        run, plan, now = self._run, self._plan, self._run.progress
+        if plan is None:
             return
-        now, budget = run.progress, run.config.budget
-        due = plan.times if run.finished else plan.times * now // budget
+        due = plan.times if run.finished else plan.times * now // run.config.budget
         last = self._records[-1] if self._records else {"number": 0, "of": 1}
         if due * last["of"] > last["number"] * plan.times:
             outcome = evaluate(run, plan.episodes, seed=due)
             returns = {"mean_return": outcome.mean_return, "returns": outcome.returns}
             self._records.append({"number": due, "of": plan.times, "at": now, **returns})
-            run.folder.write_evaluations(self._records)
+            self._folder.write_evaluations(self._records)

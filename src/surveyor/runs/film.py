@@ -9,30 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from surveyor.errors import SurveyorError, missing
+from surveyor.errors import SurveyorError, imported, missing
 from surveyor.runs.run import Run
 from surveyor.training.film import EnoughError
 from surveyor.training.runner import See
 
 SECOND = 15
 """Steps per second: those of Atari, which shows 60 frames and holds an action for four."""
-LARGER = 32
-"""Factor by which small pictures are enlarged."""
-SMALL = 36
-"""Rows below which a picture is small."""
+SMALL, LARGER = 36, 32
+"""Rows below which a picture is enlarged, and by which factor."""
 LONGEST = 10_000
 """Largest number of pictures in a film: eleven minutes."""
 
 
-def write(run: Run, path: str | Path, seed: int = 0) -> Path:
-    """Play one greedy episode, which `seed` starts, and film it to `path`, an .mp4 or .gif."""
+def write(run: Run, path: str | Path) -> Path:
+    """Play one greedy episode and film it to `path`, an .mp4 or .gif."""
     path = Path(path)
     if path.suffix not in (".mp4", ".gif"):
         raise SurveyorError(f"A film is .mp4 or .gif, not '{path.suffix or path.name}'.")
-    try:
-        import imageio.v2 as imageio
-    except ImportError:
-        raise missing("imageio", "video", "A film") from None
+    imageio = imported("imageio.v2", "imageio", "video", "A film")
     path.parent.mkdir(parents=True, exist_ok=True)
     mp4 = {"fps": SECOND, "codec": "libx264", "macro_block_size": 2}
     kind = mp4 if path.suffix == ".mp4" else {"duration": 1000 / SECOND, "loop": 0}
@@ -41,7 +36,7 @@ def write(run: Run, path: str | Path, seed: int = 0) -> Path:
         with warnings.catch_warnings(), imageio.get_writer(half, **kind) as film:
             # ffmpeg is started by a fork that runs nothing else, which harms no thread of JAX's.
             warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
-            watch(run, seed, _filming(film))
+            watch(run, 0, _filming(film))
         half.replace(path)
     except (ImportError, ValueError, OSError) as error:
         if "ffmpeg" in str(error).lower() or isinstance(error, ImportError):

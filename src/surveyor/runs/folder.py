@@ -27,6 +27,9 @@ from surveyor.errors import HeldError, SurveyorError
 from surveyor.runs import checkpoint
 from surveyor.runs.config import Config, versions
 
+CHECKPOINT = "checkpoint/state.npz"
+FILES = "config.json", "metrics.jsonl", CHECKPOINT, "tests.json", "result.json", "failure.json"
+"""Files of a run without its snapshots, each after those that it refers to."""
 DAMAGED = FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError, RecursionError
 """Errors of reading a missing or invalid JSON file; unreachable storage raises others."""
 
@@ -42,24 +45,18 @@ class RunFolder:
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
-        self._config = self.path / "config.json"
-        self._metrics = self.path / "metrics.jsonl"
-        self._checkpoint = self.path / "checkpoint" / "state.npz"
-        self._result = self.path / "result.json"
-        self._failure = self.path / "failure.json"
-        self._evaluations = self.path / "tests.json"
+        self._config, self._metrics, self._checkpoint, *ends = (self.path / file for file in FILES)
+        self._evaluations, self._result, self._failure = ends
         self._snapshots = self.path / "beliefs"
 
     @classmethod
     def create(cls, path: Path, config: Config) -> "RunFolder":
         """Create the folder of a new run; remove the files of an earlier run in the same place."""
-        folder = cls(path)
-        claimed = path.resolve() in _claimed
+        folder, claimed = cls(path), path.resolve() in _claimed
         try:
             path.mkdir(parents=not claimed, exist_ok=True)
-            old = (folder._result, folder._failure, folder._evaluations, folder._checkpoint)
-            for file in (*old, folder._metrics):
-                file.unlink(missing_ok=True)
+            for file in reversed(FILES[1:]):
+                (path / file).unlink(missing_ok=True)
             shutil.rmtree(folder._snapshots, ignore_errors=True)
             checkpoint.write_atomically(folder._config, _pretty(config.to_json()))
         except OSError as error:
@@ -241,16 +238,13 @@ class RunFolder:
 
     def read_snapshot(self, at: int | str) -> Arrays:
         """Return the arrays of a snapshot; NumPy or the system raise an error if it is damaged."""
-        with np.load(self._snapshot(at), allow_pickle=False) as archive:
+        with np.load(self._snapshots / f"{at:0>10}.npz", allow_pickle=False) as archive:
             return dict(archive)
 
     def write_snapshot(self, at: int | str, arrays: Arrays) -> None:
         """Write the arrays of a snapshot, identified by its time or by a name."""
-        with checkpoint.written_atomically(self._snapshot(at)) as file:
+        with checkpoint.written_atomically(self._snapshots / f"{at:0>10}.npz") as file:
             np.savez_compressed(file, allow_pickle=False, **arrays)
-
-    def _snapshot(self, at: int | str) -> Path:
-        return self._snapshots / (f"{at:010d}.npz" if isinstance(at, int) else f"{at}.npz")
 
     def _lines(self) -> list[bytes]:
         return self._metrics.read_bytes().splitlines() if self._metrics.exists() else []

@@ -4,22 +4,17 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from surveyor.errors import missing
+from surveyor.errors import imported
 from surveyor.runs.run import Run
-
-Writer = Callable[[dict[str, float], int], None]
 
 
 class Sinks(NamedTuple):
     """Additional destinations of the metrics."""
 
     tensorboard: bool = False
-    """Write TensorBoard files to the run folder."""
+    """True to write TensorBoard files to the run folder."""
     wandb: str | None = None
     """Project of Weights & Biases; None for none."""
-
-
-NO_SINKS = Sinks()
 
 
 def check(*, tensorboard: bool, wandb: str | None) -> Sinks:
@@ -30,17 +25,29 @@ def check(*, tensorboard: bool, wandb: str | None) -> Sinks:
 
 
 @contextlib.contextmanager
-def opened(run: Run, sinks: Sinks) -> Iterator[Callable[[Run], None]]:
+def opened(run: Run, sinks: Sinks) -> Iterator[Callable[[], None]]:
     """Open the sinks and yield a function that sends them the new metrics of the run."""
-    written = len(run.metrics)
+    written, board, online = len(run.metrics), None, None
     with contextlib.ExitStack() as stack:
-        writers = _open(run, sinks, stack)
+        if sinks.tensorboard and run.folder is not None:
+            from tensorboardX import SummaryWriter  # slow to import
 
-        def log(run: Run) -> None:
+            board = stack.enter_context(SummaryWriter(str(run.folder.path / "tensorboard")))
+        if sinks.wandb is not None:
+            name, config = run.config.name, run.config.to_json()
+            online = _wandb().init(project=sinks.wandb, id=name, config=config, resume="allow")
+            stack.callback(online.finish)
+
+        def log() -> None:
             nonlocal written
             for record in run.metrics[written:]:
-                for write in writers:
-                    write(scalars(record), record.get("step", record.get("episode", 0)))
+                values, step = scalars(record), record.get("step", record.get("episode", 0))
+                if board is not None:
+                    for name, value in values.items():
+                        board.add_scalar(name, value, step)
+                    board.flush()
+                if online is not None:
+                    online.log(values, step=step)
             written = len(run.metrics)
 
         yield log
@@ -58,30 +65,5 @@ def scalars(record: dict[str, Any]) -> dict[str, float]:
     return found
 
 
-def _open(run: Run, sinks: Sinks, stack: contextlib.ExitStack) -> list[Writer]:
-    writers: list[Writer] = []
-    if sinks.tensorboard and run.folder is not None:
-        from tensorboardX import SummaryWriter  # slow to import
-
-        board = stack.enter_context(SummaryWriter(str(run.folder.path / "tensorboard")))
-
-        def to_board(values: dict[str, float], step: int) -> None:
-            for name, value in values.items():
-                board.add_scalar(name, value, step)
-            board.flush()
-
-        writers.append(to_board)
-    if sinks.wandb is not None:
-        name, config = run.config.name, run.config.to_json()
-        online = _wandb().init(project=sinks.wandb, id=name, config=config, resume="allow")
-        stack.callback(online.finish)
-        writers.append(lambda values, step: online.log(values, step=step))
-    return writers
-
-
 def _wandb() -> Any:
-    try:
-        import wandb  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        raise missing("wandb", "wandb", "Weights & Biases") from None
-    return wandb
+    return imported("wandb", "wandb", "wandb", "Weights & Biases")

@@ -52,34 +52,18 @@ class BeliefRecorder:
 
     def __call__(self) -> None:
         """Record a snapshot if one is due and the time limit allows it."""
-        run, first, self._called = self._run, not self._called, True
-        if self._failed():
-            return
+        first, self._called = not self._called, True
+        if self._error is None and self._due():
+            self._take(self._run.progress)
         if not first:
             self._submit()
-        now, allowed = run.progress, max(FREE_SECONDS, SHARE * run.seconds)
-        each = self._spent / self._taken if self._taken else SNAPSHOT_SECONDS
-        expected = self._spent + self._waiting() * each
-        at_end = run.finished and now > self._last
-        if not at_end and (now < self._next(self._last) or expected > allowed):
-            return
-        self._last = now
-        inputs = run.runner.snapshot_inputs(run.loop)
-        if inputs is None:
-            return
-        if run.runner.threaded_snapshots:
-            self._copy(now, inputs)
-            if not first:
-                self._submit()
-        else:
-            self._record(now, inputs)
-        self._failed()
+        self._warn()
 
     def close(self) -> None:
         """Wait for all pending snapshots."""
         self._submit()
         self._thread.shutdown()
-        self._failed()
+        self._warn()
 
     def _next(self, at: int) -> int:
         return next(time for time in self._times if time > at)
@@ -87,20 +71,31 @@ class BeliefRecorder:
     def _waiting(self) -> int:
         return len(self._copies) + sum(not future.done() for future in self._submitted)
 
-    def _failed(self) -> bool:
-        """Return whether a snapshot has failed; warn the first time."""
+    def _due(self) -> bool:
+        run, now = self._run, self._run.progress
+        each = self._spent / self._taken if self._taken else SNAPSHOT_SECONDS
+        expected = self._spent + self._waiting() * each
+        allowed = expected <= max(FREE_SECONDS, SHARE * run.seconds)
+        at_end = run.finished and now > self._last
+        return at_end or (allowed and now >= self._next(self._last))
+
+    def _take(self, now: int) -> None:
+        run, self._last = self._run, now
+        inputs = run.runner.snapshot_inputs(run.loop)
+        if inputs is not None and not run.runner.threaded_snapshots:
+            self._record(now, inputs)
+        elif inputs is not None:
+            size, waiting = sum(leaf.nbytes for leaf in jax.tree.leaves(inputs)), self._waiting()
+            if run.finished:
+                self._copies.append((now, inputs))
+            elif not waiting or (waiting + 1) * size <= PENDING_BYTES:
+                self._copies.append((now, jax.tree.map(np.array, inputs)))
+
+    def _warn(self) -> None:
+        """Warn, once, that a snapshot has failed."""
         if self._error is not None and not self._warned:
             self._warned = True
             warnings.warn(f"Belief snapshots are disabled for the run: {self._error}", stacklevel=3)
-        return self._warned
-
-    def _copy(self, now: int, state: PyTree) -> None:
-        size = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
-        waiting = self._waiting()
-        if self._run.finished:
-            self._copies.append((now, state))
-        elif not waiting or (waiting + 1) * size <= PENDING_BYTES:
-            self._copies.append((now, jax.tree.map(np.array, state)))
 
     def _submit(self) -> None:
         self._submitted += [self._thread.submit(self._record, *copy) for copy in self._copies]

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from surveyor.errors import HeldError, SurveyorError, missing
+from surveyor.errors import HeldError, SurveyorError, imported
 from surveyor.runs.config import Config
-from surveyor.runs.folder import Record, RunFolder
+from surveyor.runs.folder import CHECKPOINT, FILES, Record
 from surveyor.runs.storage import TIMEOUT, Claim, Storage
 
 LEASE_SECONDS = 60.0
@@ -31,8 +31,6 @@ PUBLISH_SECONDS = 10.0
 """Minimum seconds between uploads of a run."""
 PUBLISH_SHARE = 0.05
 """Maximum share of the time that uploads take."""
-SMALL = ("config.json", "metrics.jsonl", "tests.json", "result.json", "failure.json")
-CHECKPOINT = "checkpoint/state.npz"
 
 
 class Remote(Storage):
@@ -42,10 +40,7 @@ class Remote(Storage):
         return self.url
 
     def __init__(self, url: str, timeout: float = TIMEOUT):
-        try:
-            import fsspec
-        except ImportError:
-            raise missing("fsspec", "ray", f"'{url}'") from None
+        fsspec = imported("fsspec", "fsspec", "ray", f"'{url}'")
         try:
             self._files, self._root = fsspec.core.url_to_fs(url)
         except (ValueError, ImportError, OSError) as error:
@@ -60,8 +55,7 @@ class Remote(Storage):
         _remove_stale_folders()
         prefix = f"surveyor-{os.getpid()}-"
         with self._leased(name), tempfile.TemporaryDirectory(prefix=prefix) as scratch:
-            files = [f"{name}/{file}" for file in (*SMALL, CHECKPOINT)]
-            self._retry(lambda: self._fetch(Path(scratch), files))
+            self._retry(lambda: self._fetch(Path(scratch), [f"{name}/{file}" for file in FILES]))
             uploads = _Uploads(self, name, Path(scratch) / name)
             try:
                 yield Claim(Path(scratch), uploads.publish, f"{self.url}/{name}")
@@ -69,8 +63,7 @@ class Remote(Storage):
                 self._retry(uploads.upload)
 
     def is_held(self, name: str) -> bool:
-        lease = self._lease(name)
-        return lease is not None and lease["until"] > time.time()
+        return self._lease(name)[1] > time.time()
 
     @contextlib.contextmanager
     def mirrored(self, *, beliefs: bool = False) -> Iterator[Path]:
@@ -82,7 +75,7 @@ class Remote(Storage):
         with tempfile.TemporaryDirectory(prefix="surveyor-") as scratch:
             files = [f"{config.name}/{file}" for file in ("config.json", "result.json")]
             self._retry(lambda: self._fetch(Path(scratch), files))
-            result = RunFolder(Path(scratch) / config.name).outcome(any_version=True)
+            result = Storage(Path(scratch)).outcome(config)
             return None if result is None else {**result, "path": f"{self.url}/{config.name}"}
 
     def prepare(self) -> None:
@@ -117,7 +110,8 @@ class Remote(Storage):
         if not self._files.isdir(self._root):
             raise SurveyorError(f"There is no folder '{self.url}'.")
         for name in self._list(self._root):
-            files = [name] if name.endswith(".json") else [f"{name}/{file}" for file in SMALL]
+            small = [f"{name}/{file}" for file in FILES if file != CHECKPOINT]
+            files = [name] if name.endswith(".json") else small
             snapshots = f"{self._root}/{name}/beliefs"
             if beliefs and self._files.isdir(snapshots):
                 files += [f"{name}/beliefs/{file}" for file in self._list(snapshots)]
@@ -138,7 +132,7 @@ class Remote(Storage):
 
     def _retry(self, action: Callable[[], None]) -> None:
         """Retry an action with growing pauses; raise `SurveyorError` after `timeout` seconds."""
-        began, pause, reported = time.monotonic(), 0.5, False
+        began, pause = time.monotonic(), 0.5
         while True:
             try:
                 return action()
@@ -152,8 +146,7 @@ class Remote(Storage):
                         f"The storage '{self.url}' has not answered for {self.timeout:.0f} s "
                         f"({error}); rerun to continue from the last upload."
                     ) from None
-                if not reported and pause > 1:  # ignore short outages
-                    reported = True
+                if pause == 2.0:  # once, and not for short outages
                     message = f"The storage '{self.url}' does not answer ({error}); retrying."
                     print(message, file=sys.stderr, flush=True)
             time.sleep(pause)
@@ -185,8 +178,7 @@ class Remote(Storage):
 
     def check(self, name: str) -> None:
         """Raise `HeldError` if this process does not hold the lease of the run."""
-        lease = self._lease(name)
-        if lease is None or lease["owner"] != self._owner:
+        if self._lease(name)[0] != self._owner:
             raise HeldError(f"The run '{name}' is being trained by another process.")
 
     def remove(self, name: str) -> None:
@@ -195,21 +187,22 @@ class Remote(Storage):
             self._files.rm_file(f"{self._root}/{name}")
 
     def _renew(self, name: str, first: bool = False) -> None:
-        lease = self._lease(name) if first else None
-        if lease and lease["until"] > time.time() and lease["owner"] != self._owner:
+        owner, until = self._lease(name) if first else (None, 0.0)
+        if until > time.time() and owner != self._owner:
             raise HeldError(f"The run '{name}' is being trained by another process.")
         content = {"owner": self._owner, "until": time.time() + LEASE_SECONDS}
         self.upload(f"{name}/lease.json", io.BytesIO(json.dumps(content).encode()))
 
-    def _lease(self, name: str) -> Record | None:
+    def _lease(self, name: str) -> tuple[Any, int | float]:
+        """Return owner and end of a run's lease; None and 0 if there is no valid one."""
         self._files.invalidate_cache()
-        try:
+        with contextlib.suppress(FileNotFoundError, ValueError, RecursionError):
             with self._files.open(f"{self._root}/{name}/lease.json", "rb") as file:
                 lease = json.loads(file.read())
-        except (FileNotFoundError, ValueError, RecursionError):
-            return None
-        valid = isinstance(lease, dict) and isinstance(lease.get("until"), int | float)
-        return lease if valid and "owner" in lease else None
+            valid = isinstance(lease, dict) and isinstance(lease.get("until"), int | float)
+            if valid and "owner" in lease:
+                return lease["owner"], lease["until"]
+        return None, 0.0
 
 
 def _remove_stale_folders() -> None:
@@ -225,7 +218,7 @@ class _Uploads:
 
     def __init__(self, storage: Remote, name: str, folder: Path):
         self._storage, self._name, self._folder = storage, name, folder
-        self._uploaded = {file: self._stamp(file) for file in (*SMALL, CHECKPOINT)}
+        self._uploaded = {file: self._stamp(file) for file in FILES}
         self._due = time.monotonic() + PUBLISH_SECONDS
 
     def publish(self) -> None:
@@ -245,8 +238,7 @@ class _Uploads:
         """Upload changed files, the metrics before the checkpoint that refers to them."""
         self._storage.check(self._name)
         snapshots = sorted(path.name for path in (self._folder / "beliefs").glob("*.npz"))
-        names = (f"beliefs/{name}" for name in snapshots)
-        for file in (*SMALL[:2], CHECKPOINT, *SMALL[2:], *names):
+        for file in (*FILES, *(f"beliefs/{name}" for name in snapshots)):
             stamp, name = self._stamp(file), f"{self._name}/{file}"
             if stamp is None and self._uploaded.get(file) is not None:
                 self._storage.remove(name)

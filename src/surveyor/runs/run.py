@@ -56,11 +56,8 @@ class Run:
     def open(cls, path: str | Path, source: Any = None, *, replay: bool = True) -> "Run":
         """Return the run in a folder as its last checkpoint left it.
 
-        **Arguments:**
-
-        - `path`: the run's folder.
-        - `source`: its environment, where that cannot be made from its name.
-        - `replay`: whether to load the replay, 7 GB on Atari; only training needs it.
+        `source` is its environment, where that cannot be made from its name. Only training needs
+        the replay, which is 7 GB on Atari.
         """
         folder = RunFolder.open(path)
         config = dataclasses.replace(folder.config(), source=source)
@@ -68,10 +65,10 @@ class Run:
         restored = folder.restore(run.runner.frozen_shape(replay), part=not replay)
         if restored is None:
             run.loop = run.runner.start()
-            return run
-        arrays, meta = restored
-        run.loop = run.runner.thaw(arrays, meta["more"])
-        run.metrics, run.seconds = folder.metrics()[: meta["records"]], meta["seconds"]
+        else:
+            arrays, meta = restored
+            run.loop = run.runner.thaw(arrays, meta["more"])
+            run.metrics, run.seconds = folder.metrics()[: meta["records"]], meta["seconds"]
         return run
 
     @functools.cached_property
@@ -152,8 +149,7 @@ class Run:
         if self.folder is not None:
             self.folder.truncate_metrics(len(self.metrics))
         for chunk in self.runner.chunks(self.loop):
-            self.loop = chunk.loop
-            self.seconds += chunk.seconds
+            self.loop, self.seconds = chunk.loop, self.seconds + chunk.seconds
             self.metrics += chunk.records
             if self.folder is not None:
                 self.folder.append(chunk.records)  # before the checkpoint that counts them
@@ -200,24 +196,23 @@ class Run:
         - `episode_start`: where true, a new sample is drawn.
         - `deterministic`: act greedily on the agent's best guess, without a sample.
         """
-        obs, spec = self._checked(observation), self.runner.spec
+        obs, spec = self._read(observation), self.runner.spec
         rng = np.random.default_rng(0 if deterministic else None)
         if not deterministic and (state is None or np.any(episode_start)):
             state = self.agent.sample(self.state, jax.random.key(int(rng.integers(2**31))))
         index = self.agent.greedy(self.state) if deterministic else state
         lead = obs.shape[: obs.ndim - len(spec.shape)]
         ties = rng.random((int(np.prod(lead)), spec.num_actions), np.float32)
-        rows = obs.reshape(-1, *spec.shape)
-        actions = _actions(self.agent, self.state, index, rows, ties)
+        actions = _actions(self.agent, self.state, index, obs.reshape(-1, *spec.shape), ties)
         actions = self.runner.first_action + np.asarray(actions, np.int64)
         return actions.reshape(lead), state
 
     def q_posterior(self, observation: Any) -> QPosterior:
         """Return mean and joint covariance of Q over these observations and all actions."""
-        obs = self._checked(observation)
-        return self.agent.q_posterior(self.state, obs.reshape(-1, *self.runner.spec.shape))
+        obs = self._read(observation).reshape(-1, *self.runner.spec.shape)
+        return self.agent.q_posterior(self.state, obs)
 
-    def _checked(self, observation: Any) -> jax.Array:
+    def _read(self, observation: Any) -> jax.Array:
         return jnp.asarray(self.runner.read(np.asarray(observation)))
 
 

@@ -4,7 +4,6 @@ A process claims a run before training it, so that no two processes train the sa
 the claim is a file lock, which a kill releases. In remote storage it is a lease (see `remote`).
 """
 
-import abc
 import contextlib
 import uuid
 from collections.abc import Callable, Iterator
@@ -30,78 +29,43 @@ class Claim(NamedTuple):
     """Path or URL of the run in the storage."""
 
 
-class Storage(abc.ABC):
-    """Storage of runs, which are identified by name."""
-
-    @abc.abstractmethod
-    def claimed(self, name: str) -> contextlib.AbstractContextManager[Claim]:
-        """Claim a run against other processes; raise `HeldError` if one of them has it."""
-
-    @abc.abstractmethod
-    def is_held(self, name: str) -> bool:
-        """Return whether a process is training this run."""
-
-    @abc.abstractmethod
-    def mirrored(self, *, beliefs: bool = False) -> contextlib.AbstractContextManager[Path]:
-        """Yield a local folder with all runs, without checkpoints; with snapshots if `beliefs`."""
-
-    @abc.abstractmethod
-    def outcome(self, config: Config) -> Record | None:
-        """Return the result of the finished run of this configuration, or None."""
-
-    @abc.abstractmethod
-    def fail(self, name: str, reason: str) -> None:
-        """Write the reason why a run could not continue."""
-
-    @abc.abstractmethod
-    def prepare(self) -> None:
-        """Create the storage before the first run; raise `SurveyorError` if that fails."""
-
-    @abc.abstractmethod
-    def write(self, name: str, content: str) -> None:
-        """Write a small file next to the runs."""
-
-
-def at(out: str | Path) -> Storage:
-    """Return the storage at a path or URL."""
-    if "://" not in str(out):
-        return Local(Path(out))
-    from surveyor.runs.remote import Remote
-
-    return Remote(str(out))
-
-
-class Local(Storage):
-    """Folder on this machine or on a shared file system."""
-
-    def __str__(self) -> str:
-        return str(self.path)
+class Storage:
+    """Storage of runs by name: a folder on this machine or on a shared file system."""
 
     def __init__(self, path: Path):
         self.path = path
 
+    def __str__(self) -> str:
+        return str(self.path)
+
     @contextlib.contextmanager
     def claimed(self, name: str) -> Iterator[Claim]:
+        """Claim a run against other processes; raise `HeldError` if one of them has it."""
         with RunFolder(self.path / name).claimed():
             yield Claim(self.path, lambda: None, str(self.path / name))
 
     def is_held(self, name: str) -> bool:
+        """Return whether a process is training this run."""
         return RunFolder(self.path / name).is_held()
 
     @contextlib.contextmanager
     def mirrored(self, *, beliefs: bool = False) -> Iterator[Path]:
+        """Yield a local folder with all runs; a copy has no checkpoints, and snapshots if `beliefs`."""
         if not self.path.is_dir():
             raise SurveyorError(f"There is no folder '{self.path}'.")
         yield self.path
 
     def outcome(self, config: Config) -> Record | None:
+        """Return the result of the finished run of this configuration, or None."""
         return RunFolder(self.path / config.name).outcome(any_version=True)
 
     def fail(self, name: str, reason: str) -> None:
+        """Write the reason why a run could not continue."""
         (self.path / name).mkdir(parents=True, exist_ok=True)
         RunFolder(self.path / name).fail(reason)
 
     def prepare(self) -> None:
+        """Create the storage before the first run; raise `SurveyorError` if that fails."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -109,6 +73,16 @@ class Local(Storage):
             raise SurveyorError(message) from None
 
     def write(self, name: str, content: str) -> None:
+        """Write a small file next to the runs."""
         temporary = self.path / f"{name}.{uuid.uuid4().hex}.tmp"  # unique among drivers
         temporary.write_text(content, "utf-8")
         temporary.replace(self.path / name)
+
+
+def at(out: str | Path) -> Storage:
+    """Return the storage at a path or URL."""
+    if "://" not in str(out):
+        return Storage(Path(out))
+    from surveyor.runs.remote import Remote
+
+    return Remote(str(out))

@@ -41,9 +41,7 @@ def _train(
     from surveyor.launch import cluster
 
     memory = [found.memory for found in estimates(configs)]
-    resources = [cluster.Resources(engine.cpus, engine.gpus, size) for size in memory]
-    options = {"address": engine.address, "resources": resources}
-    return cluster.train_all(configs, out, overview, run_options, **options)
+    return cluster.train_all(configs, out, overview, run_options, engine, memory)
 
 
 def _ended(where: storage.Storage, config: Config) -> Record | None:
