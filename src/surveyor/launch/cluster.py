@@ -24,7 +24,7 @@ from surveyor.launch import work
 from surveyor.launch.engine import Engine
 from surveyor.launch.pool import RETRIES, RETRY_SECONDS, RunCallback
 from surveyor.launch.progress import log
-from surveyor.launch.work import RunOptions
+from surveyor.launch.work import RunOptions, failed
 from surveyor.runs import storage
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
@@ -94,17 +94,15 @@ def _collect(
         for reference in ready:
             number = waiting.pop(reference)
             try:
-                result = ray.get(reference)
+                kind, found = ray.get(reference)
             except ray.exceptions.RayError as error:
-                result = _failed(f"Ray gave up on the run: {str(error).strip().splitlines()[0]}")
-            if result.get("held"):
+                reason = str(error).strip().splitlines()[0]
+                kind, found = "refused", f"Ray gave up on the run: {reason}"
+            if kind == "held":
                 time.sleep(RETRY_SECONDS)
                 waiting[submit(number)] = number
                 continue
-            if "failure" in result:
-                with contextlib.suppress(OSError, SurveyorError):
-                    where.fail(configs[number].name, result["failure"])
-                result = {"seed": configs[number].seed, **result}
+            result = found if isinstance(found, dict) else failed(configs[number], where, found)
             results[number] = result
             callback.end(number, result)
         if not ready:
@@ -138,12 +136,8 @@ def _result_so_far(record: Record) -> Record:
     return result if record.get("return") is None else {**result, "return": record["return"]}
 
 
-def _failed(reason: str) -> Record:
-    return {"finished": False, "failure": reason}
-
-
-def _train(content: str, out: str, options: RunOptions) -> Record:
-    """Train one run as a Ray task, from its last checkpoint."""
+def _train(content: str, out: str, options: RunOptions) -> tuple[str, Any]:
+    """Train one run as a Ray task, from its last checkpoint; return as `work.attempt` does."""
     config = Config.from_json(json.loads(content))
     where, attempts, lost_at = storage.at(out), 0, None
     reached = reached_before = 0
@@ -153,23 +147,20 @@ def _train(content: str, out: str, options: RunOptions) -> Record:
         reached = max(reached, done(now))
 
     while True:
-        kind, found = work.attempt(config, where, progress, options)
+        kind, found = work.attempt(config, where, progress, options, stop=lambda: False)
         if kind == "terminated":  # Ray moves a killed task to another process
             os.kill(os.getpid(), signal.SIGKILL)
-        if kind == "ended":
+        # A run that is held is resubmitted by the driver: to wait here would block a processor.
+        if kind in ("ended", "refused", "held"):
             jax.clear_caches()  # Ray may reuse the process for another run
-            return found
-        if kind == "held":  # resubmitted by the driver, since waiting would block a processor
-            return {"finished": False, "held": True}
-        if kind == "refused":
-            return _failed(found)
+            return kind, found
         if kind == "unreachable":  # storage may return
             if lost_at is None or reached > reached_before:
                 lost_at, reached_before = time.monotonic(), reached
             if time.monotonic() > lost_at + storage.TIMEOUT:
-                return _failed(f"The run folder could not be read or written: {found}")
+                return "refused", f"The run folder could not be read or written: {found}"
         elif (attempts := attempts + 1) > RETRIES:
-            return _failed(f"{found} Gave up after {attempts} attempts.")
+            return "refused", f"{found} Gave up after {attempts} attempts."
         time.sleep(RETRY_SECONDS * max(1, attempts))
 
 
@@ -186,11 +177,10 @@ def _connected(ray: Any, address: str | None) -> Iterator[None]:
         if address is None:
             # Without a token, Ray would write one to the home folder.
             os.environ.setdefault("RAY_AUTH_TOKEN", uuid.uuid4().hex)
-            cores = len(os.sched_getaffinity(0))
-            ray.init(address="local", include_dashboard=False, num_cpus=cores, **options)
+            options |= {"include_dashboard": False, "num_cpus": len(os.sched_getaffinity(0))}
         else:
             _check_address(address)
-            ray.init(address=address, **options)
+        ray.init(address="local" if address is None else address, **options)
     except Exception as error:  # Ray has no specific error for a slow node
         reason = (str(error).strip() or "no answer").splitlines()[0]
         place = address or "this machine"
@@ -222,8 +212,7 @@ def _check_address(address: str) -> None:
     probe = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     nothing = subprocess.DEVNULL
     with contextlib.suppress(subprocess.TimeoutExpired):
-        answer = subprocess.run(probe, timeout=ANSWER_SECONDS, stdout=nothing, stderr=nothing)
-        if answer.returncode == 0:
+        if not subprocess.call(probe, timeout=ANSWER_SECONDS, stdout=nothing, stderr=nothing):
             return
     raise ConnectionError("the service there does not answer as Ray")
 

@@ -17,7 +17,6 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from surveyor.errors import SurveyorError
 from surveyor.launch import work
 from surveyor.launch.progress import log
 from surveyor.launch.work import RunOptions
@@ -79,23 +78,22 @@ class _Worker:
     """Key of the program compiled last."""
 
 
+@dataclasses.dataclass
 class _Pool:
     """Assign runs to worker processes and handle their results, failures and deaths."""
 
-    def __init__(
-        self,
-        configs: list[Config],
-        where: Storage,
-        callback: RunCallback,
-        target: Callable[[connection.Connection, Event, set[int]], None],
-    ):
-        self.configs, self.where, self.callback, self.target = configs, where, callback, target
-        self.results: list[Record | None] = [None] * len(configs)
-        self.waiting = list(range(len(configs)))
-        self.programs = [work.program_key(config) for config in configs]
+    configs: list[Config]
+    where: Storage
+    callback: RunCallback
+    target: Callable[[connection.Connection, Event, set[int]], None]
+
+    def __post_init__(self):
+        self.results: list[Record | None] = [None] * len(self.configs)
+        self.waiting = list(range(len(self.configs)))
+        self.programs = [work.program_key(config) for config in self.configs]
         self.delayed: dict[int, float] = {}  # earliest time of the next attempt, by run
         self.unreachable: dict[int, float] = {}  # time since storage cannot be reached, by run
-        self.attempts = [0] * len(configs)
+        self.attempts = [0] * len(self.configs)
         self.workers: list[_Worker] = []
         self.context = multiprocessing.get_context("spawn")
         self.stop = self.context.Event()
@@ -136,14 +134,6 @@ class _Pool:
                     worker.pipe.send((number, self.configs[number]))
 
     def _receive(self) -> None:
-        handlers = {
-            "ended": self._end,
-            "held": self._delay,
-            "refused": self._fail,
-            "unreachable": self._wait_for_storage,
-            "terminated": self._retry,
-            "raised": self._retry,
-        }
         by_pipe = {worker.pipe: worker for worker in self.workers}
         for pipe in connection.wait(list(by_pipe), timeout=0.5):
             worker = by_pipe[pipe]  # pyright: ignore[reportArgumentType]
@@ -158,7 +148,9 @@ class _Pool:
                 self.callback.update(number, *details)
             else:
                 worker.number = None
-                handlers[kind](number, details)
+                handlers = {"ended": self._end, "refused": self._fail, "held": self._delay}
+                handlers["unreachable"] = self._wait_for_storage
+                handlers.get(kind, self._retry)(number, details)
 
     def _replace(self, worker: _Worker) -> None:
         worker.process.join()
@@ -190,10 +182,7 @@ class _Pool:
         self.delayed[number] = time.monotonic() + seconds
 
     def _fail(self, number: int, reason: str) -> None:
-        config = self.configs[number]
-        with contextlib.suppress(OSError, SurveyorError):
-            self.where.fail(config.name, reason)
-        self._end(number, {"seed": config.seed, "finished": False, "failure": reason})
+        self._end(number, work.failed(self.configs[number], self.where, reason))
 
     def _trained_elsewhere(self, number: int) -> bool:
         """Return whether another process has finished this run or is training it."""

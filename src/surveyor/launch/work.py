@@ -101,11 +101,7 @@ def run_worker(
 
 
 def attempt(
-    config: Config,
-    where: Storage,
-    progress: Progress,
-    options: RunOptions,
-    stop: api.Stop = lambda: False,
+    config: Config, where: Storage, progress: Progress, options: RunOptions, stop: api.Stop
 ) -> tuple[str, Any]:
     """Train a run with `train_run`; return in a word how that ended, and the result or reason."""
     try:
@@ -121,6 +117,13 @@ def attempt(
         return "unreachable", describe_error(error)
     except Exception as error:
         return "raised", describe_error(error)
+
+
+def failed(config: Config, where: Storage, reason: str) -> Record:
+    """Return the result of a run that failed; write the reason to its folder, if possible."""
+    with contextlib.suppress(OSError, SurveyorError):
+        where.fail(config.name, reason)
+    return {"seed": config.seed, "finished": False, "failure": reason}
 
 
 def describe_error(error: Exception) -> str:

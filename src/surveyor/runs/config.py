@@ -97,17 +97,15 @@ class Config:
         return cls(content["env"], agent, content["seed"], **rest)
 
     def _deciding(self) -> dict[str, Any]:
-        content = {
+        by_episodes = {"episodes": self.episodes, "stop_when_solved": self.stop_when_solved}
+        protocol = {} if self.protocol is None else {"protocol": self.protocol}
+        return {
             "env": self.env,
             "agent": agents.name_of(self.agent),
             "hyperparameters": dataclasses.asdict(self.agent),
             "seed": self.seed,
+            **(by_episodes if self.steps is None else {"steps": self.steps, **protocol}),
         }
-        if self.steps is None:
-            budget = {"episodes": self.episodes, "stop_when_solved": self.stop_when_solved}
-            return {**content, **budget}
-        content["steps"] = self.steps
-        return content if self.protocol is None else {**content, "protocol": self.protocol}
 
 
 def _check_version(content: dict[str, Any]) -> None:

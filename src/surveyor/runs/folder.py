@@ -125,10 +125,8 @@ class RunFolder:
                 file.flush()
                 os.fsync(file.fileno())
 
-    def save(self, arrays: PyTree, records: int, seconds: float, more: Record) -> None:
-        """Write a checkpoint of `arrays` that follows the first `records` lines of the metrics."""
-        run = self.config().digest()
-        meta = {"run": run, "records": records, "seconds": seconds, "more": more}
+    def save(self, arrays: PyTree, meta: Record) -> None:
+        """Write a checkpoint; `meta` has the digest of the `run` and the number of `records`."""
         checkpoint.save(self._checkpoint, arrays, meta)
 
     def restore(self, like: PyTree, *, part: bool = False) -> tuple[PyTree, Record] | None:

@@ -12,10 +12,8 @@ from jaxtyping import PyTree
 from surveyor.runs.folder import RunFolder
 from surveyor.runs.run import Run
 
-FREE_SECONDS = 0.5
-"""Seconds that the snapshots of a run may always take, compilation excluded."""
-SHARE = 0.03
-"""Share of the training time that snapshots may take beyond `FREE_SECONDS`."""
+FREE_SECONDS, SHARE = 0.5, 0.03
+"""Snapshots may take these seconds, compilation excluded, or this share of the training time."""
 SNAPSHOT_SECONDS = 0.05
 """Assumed seconds per snapshot until the first one has been timed."""
 PENDING_BYTES = 256_000_000

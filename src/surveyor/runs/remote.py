@@ -27,17 +27,12 @@ LEASE_SECONDS = 60.0
 """Lease lifetime in seconds; renewed every third of it."""
 SETTLE_SECONDS = 1.0
 """Seconds between writing a lease and checking that no other process overwrote it."""
-PUBLISH_SECONDS = 10.0
-"""Minimum seconds between uploads of a run."""
-PUBLISH_SHARE = 0.05
-"""Maximum share of the time that uploads take."""
+PUBLISH_SECONDS, PUBLISH_SHARE = 10.0, 0.05
+"""Least seconds between uploads of a run, and largest share of the time that goes into them."""
 
 
 class Remote(Storage):
     """Storage on any file system that fsspec supports, such as s3://bucket/folder."""
-
-    def __str__(self) -> str:
-        return self.url
 
     def __init__(self, url: str, timeout: float = TIMEOUT):
         fsspec = imported("fsspec", "fsspec", "ray", f"'{url}'")
@@ -47,8 +42,7 @@ class Remote(Storage):
             raise SurveyorError(f"'{url}' cannot be used as storage: {error}.") from None
         if url.startswith("memory:"):
             raise SurveyorError(f"'{url}' cannot be used as storage: processes share no memory.")
-        self.url, self.timeout = url.rstrip("/"), timeout
-        self._owner = uuid.uuid4().hex
+        self.place, self.timeout, self._owner = url.rstrip("/"), timeout, uuid.uuid4().hex
 
     @contextlib.contextmanager
     def claimed(self, name: str) -> Iterator[Claim]:
@@ -58,7 +52,7 @@ class Remote(Storage):
             self._retry(lambda: self._fetch(Path(scratch), [f"{name}/{file}" for file in FILES]))
             uploads = _Uploads(self, name, Path(scratch) / name)
             try:
-                yield Claim(Path(scratch), uploads.publish, f"{self.url}/{name}")
+                yield Claim(Path(scratch), uploads.publish, f"{self.place}/{name}")
             finally:
                 self._retry(uploads.upload)
 
@@ -76,13 +70,13 @@ class Remote(Storage):
             files = [f"{config.name}/{file}" for file in ("config.json", "result.json")]
             self._retry(lambda: self._fetch(Path(scratch), files))
             result = Storage(Path(scratch)).outcome(config)
-            return None if result is None else {**result, "path": f"{self.url}/{config.name}"}
+            return None if result is None else {**result, "path": f"{self.place}/{config.name}"}
 
     def prepare(self) -> None:
         try:
             self._files.makedirs(self._root, exist_ok=True)
         except Exception as error:  # error types differ between file systems
-            raise SurveyorError(f"The storage '{self.url}' cannot be written: {error}.") from None
+            raise SurveyorError(f"The storage '{self.place}' cannot be written: {error}.") from None
 
     def fail(self, name: str, reason: str) -> None:
         self.write(f"{name}/failure.json", json.dumps({"reason": reason}) + "\n")
@@ -108,7 +102,7 @@ class Remote(Storage):
     def _mirror(self, scratch: Path, beliefs: bool) -> None:
         self._files.invalidate_cache()
         if not self._files.isdir(self._root):
-            raise SurveyorError(f"There is no folder '{self.url}'.")
+            raise SurveyorError(f"There is no folder '{self.place}'.")
         for name in self._list(self._root):
             small = [f"{name}/{file}" for file in FILES if file != CHECKPOINT]
             files = [name] if name.endswith(".json") else small
@@ -139,15 +133,15 @@ class Remote(Storage):
             except SurveyorError:
                 raise
             except PermissionError as error:
-                raise SurveyorError(f"The storage '{self.url}' denies access: {error}.") from None
+                raise SurveyorError(f"The storage '{self.place}' denies access: {error}.") from None
             except Exception as error:  # error types differ between file systems
                 if time.monotonic() - began + pause > self.timeout:
                     raise SurveyorError(
-                        f"The storage '{self.url}' has not answered for {self.timeout:.0f} s "
+                        f"The storage '{self.place}' has not answered for {self.timeout:.0f} s "
                         f"({error}); rerun to continue from the last upload."
                     ) from None
                 if pause == 2.0:  # once, and not for short outages
-                    message = f"The storage '{self.url}' does not answer ({error}); retrying."
+                    message = f"The storage '{self.place}' does not answer ({error}); retrying."
                     print(message, file=sys.stderr, flush=True)
             time.sleep(pause)
             pause = min(30.0, 2 * pause)
@@ -231,8 +225,8 @@ class _Uploads:
         except Exception as error:  # others are retried at the next upload
             if isinstance(error, SurveyorError):
                 raise
-        took = time.monotonic() - now
-        self._due = time.monotonic() + max(PUBLISH_SECONDS, took / PUBLISH_SHARE)
+        after = time.monotonic()
+        self._due = after + max(PUBLISH_SECONDS, (after - now) / PUBLISH_SHARE)
 
     def upload(self) -> None:
         """Upload changed files, the metrics before the checkpoint that refers to them."""

@@ -22,10 +22,8 @@ from surveyor.training import runners
 from surveyor.training.runner import Runner
 from surveyor.types import QPosterior
 
-CHECKPOINT_SECONDS = 2.0
-"""Seconds between checkpoints, or more where writing one takes long."""
-CHECKPOINT_SHARE = 0.05
-"""Largest share of the time that goes into checkpoints."""
+CHECKPOINT_SECONDS, CHECKPOINT_SHARE = 2.0, 0.05
+"""Least seconds between checkpoints, and largest share of the time that goes into them."""
 RECENT = 10
 """Newest records whose mean return is the run's result."""
 
@@ -169,7 +167,8 @@ class Run:
         if not self.whole:
             raise SurveyorError("This run was opened without its replay, so it cannot be saved.")
         arrays, more = self.runner.freeze(self.loop)
-        folder.save(arrays, len(self.metrics), self.seconds, more)
+        counts = {"records": len(self.metrics), "seconds": self.seconds}
+        folder.save(arrays, {"run": self.config.digest(), **counts, "more": more})
 
     def save(self, path: str | Path) -> Path:
         """Write a copy of this run to a folder, which `surveyor.load` reads back."""

@@ -33,10 +33,10 @@ class Storage:
     """Storage of runs by name: a folder on this machine or on a shared file system."""
 
     def __init__(self, path: Path):
-        self.path = path
+        self.path, self.place = path, str(path)
 
     def __str__(self) -> str:
-        return str(self.path)
+        return self.place
 
     @contextlib.contextmanager
     def claimed(self, name: str) -> Iterator[Claim]:
@@ -50,7 +50,7 @@ class Storage:
 
     @contextlib.contextmanager
     def mirrored(self, *, beliefs: bool = False) -> Iterator[Path]:
-        """Yield a local folder with all runs; a copy has no checkpoints, and snapshots if `beliefs`."""
+        """Yield a folder with all runs here, or a copy: no checkpoints, snapshots if `beliefs`."""
         if not self.path.is_dir():
             raise SurveyorError(f"There is no folder '{self.path}'.")
         yield self.path
