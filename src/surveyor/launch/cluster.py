@@ -24,7 +24,7 @@ from surveyor.launch import work
 from surveyor.launch.engine import Engine
 from surveyor.launch.pool import RETRIES, RETRY_SECONDS, RunCallback
 from surveyor.launch.progress import log
-from surveyor.launch.work import RunOptions, failed
+from surveyor.launch.work import RunOptions
 from surveyor.runs import storage
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
@@ -50,6 +50,10 @@ def train_all(
     """
     ray = _ray()
     storage.at(out).prepare()
+    # With one thread, sums have the same order as in the local pool.
+    variables = {"NPROC": str(max(1, int(engine.cpus))), "OPENBLAS_NUM_THREADS": "1"}
+    if 0 < engine.gpus < 1:
+        variables["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 * engine.gpus:.3f}"
     with _connected(ray, engine.address):
         _warn(ray, engine, memory)
         task = ray.remote(_train)
@@ -61,7 +65,7 @@ def train_all(
                 num_gpus=engine.gpus,
                 memory=memory[number] or None,
                 max_retries=RETRIES + 2,  # for lost processes and nodes
-                runtime_env={"env_vars": _environment(engine)},
+                runtime_env={"env_vars": variables},
             ).remote(json.dumps(configs[number].to_json()), str(out), options)
 
         try:
@@ -70,15 +74,6 @@ def train_all(
         except KeyboardInterrupt:
             log("Stopped; rerun the same command to continue from the last checkpoints.")
             raise
-
-
-def _environment(engine: Engine) -> dict[str, str]:
-    """Return environment variables that limit threads and accelerator memory to the request."""
-    # With one thread, sums have the same order as in the local pool.
-    variables = {"NPROC": str(max(1, int(engine.cpus))), "OPENBLAS_NUM_THREADS": "1"}
-    if 0 < engine.gpus < 1:
-        variables["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 * engine.gpus:.3f}"
-    return variables
 
 
 def _collect(
@@ -102,9 +97,10 @@ def _collect(
                 time.sleep(RETRY_SECONDS)
                 waiting[submit(number)] = number
                 continue
-            result = found if isinstance(found, dict) else failed(configs[number], where, found)
-            results[number] = result
-            callback.end(number, result)
+            if isinstance(found, str):
+                found = work.failed(configs[number], where, found)
+            results[number] = found
+            callback.end(number, found)
         if not ready:
             left = {number: configs[number] for number in waiting.values()}
             before, reached = reached, _report(where, left, seen, callback)
@@ -122,18 +118,13 @@ def _report(
             for number, config in configs.items():
                 metrics = RunFolder(folder / config.name).metrics()
                 if len(metrics) > seen[number]:
-                    seen[number] = len(metrics)
-                    callback.update(number, metrics[-1], _result_so_far(metrics[-1]))
+                    seen[number], last = len(metrics), metrics[-1]
+                    so_far = {"steps": last["step"]} if "step" in last else {}
+                    so_far["episodes"] = last.get("episodes", last.get("episode", 0))
+                    callback.update(number, last, {**so_far, "return": last.get("return")})
     except (OSError, SurveyorError):
         return False
     return True
-
-
-def _result_so_far(record: Record) -> Record:
-    result = {"episodes": record.get("episodes", record.get("episode", 0))}
-    by_episodes = {"first_success": None, "solved_at": None}
-    result |= {"steps": record["step"]} if "step" in record else by_episodes
-    return result if record.get("return") is None else {**result, "return": record["return"]}
 
 
 def _train(content: str, out: str, options: RunOptions) -> tuple[str, Any]:

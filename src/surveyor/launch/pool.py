@@ -24,7 +24,6 @@ from surveyor.runs import storage
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record
 from surveyor.runs.signals import handle_signals
-from surveyor.runs.storage import Storage
 
 RETRIES = 2
 """Further attempts at a run after its process died or raised an error that is not the user's."""
@@ -83,7 +82,7 @@ class _Pool:
     """Assign runs to worker processes and handle their results, failures and deaths."""
 
     configs: list[Config]
-    where: Storage
+    where: storage.Storage
     callback: RunCallback
     target: Callable[[connection.Connection, Event, set[int]], None]
 

@@ -1,5 +1,6 @@
 """Progress of training: bars on a terminal, plain lines elsewhere."""
 
+import contextlib
 import dataclasses
 import sys
 import time
@@ -35,16 +36,17 @@ def describe(record: Record, result: Record) -> str:
         parts = {
             "greedy {:.3g}": record.get("test_return"),
             "length {}": max(record["lengths"]),
-            "first success {}": result["first_success"],
-            "solved at {}": result["solved_at"],
+            "first success {}": result.get("first_success"),
+            "solved at {}": result.get("solved_at"),
         }
     return ", ".join(text.format(value) for text, value in parts.items() if value is not None)
 
 
-class Reporter:
+class Reporter(contextlib.ExitStack):
     """Shows the progress of the named runs on standard error, in the budget that `config` has."""
 
     def __init__(self, names: list[str], config: Config):
+        super().__init__()
         console = Console(file=sys.stderr)
         self._names, self._live = names, console.is_terminal
         self._total, self._unit = config.family.frames_per_step * config.budget, config.unit
@@ -60,13 +62,7 @@ class Reporter:
         )
         add = self._progress.add_task
         self._tasks = [add(name, total=self._total, status="compiling") for name in names]
-
-    def __enter__(self) -> "Reporter":
-        self._progress.start()
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._progress.stop()
+        self.enter_context(self._progress)
 
     def update(self, number: int, record: Record, now: Record) -> None:
         used, status = now.get("frames", done(now)), describe(record, now)
@@ -80,25 +76,18 @@ class Reporter:
         self._progress.update(self._tasks[number], status="done" if result["finished"] else failed)
 
 
-class Overview:
+class Overview(contextlib.ExitStack):
     """Shows many runs, while others had `ended` before: a table on a terminal, else plain lines."""
 
     def __init__(self, configs: list[Config], ended: int = 0):
+        super().__init__()
         console = Console(file=sys.stderr)
         self._configs, self._total = configs, len(configs) + ended
         self._ended, self._failed, self._began = ended, 0, time.monotonic()
         self._running: dict[int, Row] = {}
-        self._live = Live(console=console, refresh_per_second=2) if console.is_terminal else None
+        live = Live(console=console, refresh_per_second=2) if console.is_terminal else None
+        self._live = live and self.enter_context(live)
         self._written = time.monotonic()
-
-    def __enter__(self) -> "Overview":
-        if self._live is not None:
-            self._live.start()
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        if self._live is not None:
-            self._live.stop()
 
     def update(self, number: int, record: Record, now: Record) -> None:
         config = self._configs[number]

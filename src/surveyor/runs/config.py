@@ -88,7 +88,14 @@ class Config:
         """Return the configuration that `to_json` wrote; raise `SurveyorError` if 0.1 wrote it."""
         if not isinstance(content["env"], str) or type(content["seed"]) is not int:
             raise ValueError("env or seed have the wrong type")
-        _check_version(content)
+        version = str(content.get("versions", {}).get("surveyor", ""))
+        if version.split(".")[:2] == ["0", "1"]:  # its agents had other hyperparameters
+            name = f"{content['env']} {content['agent']} seed {content['seed']}"
+            renamed = ", whose agent 'su' is today's 'su-plus'" if content["agent"] == "su" else ""
+            raise SurveyorError(
+                f"'{name}' was trained by surveyor {version}{renamed}; this version can show its "
+                "results but not load or continue it."
+            )
         agent = agents.make(content["agent"], content["hyperparameters"])
         names = ("episodes", "stop_when_solved", "steps", "protocol")
         rest = {name: content[name] for name in names if name in content}
@@ -106,18 +113,6 @@ class Config:
             "seed": self.seed,
             **(by_episodes if self.steps is None else {"steps": self.steps, **protocol}),
         }
-
-
-def _check_version(content: dict[str, Any]) -> None:
-    """Raise `SurveyorError` for a run of surveyor 0.1, whose agents had other hyperparameters."""
-    version = str(content.get("versions", {}).get("surveyor", ""))
-    if version.split(".")[:2] == ["0", "1"]:
-        name = f"{content['env']} {content['agent']} seed {content['seed']}"
-        renamed = ", whose agent 'su' is today's 'su-plus'" if content["agent"] == "su" else ""
-        raise SurveyorError(
-            f"'{name}' was trained by surveyor {version}{renamed}; this version can show its "
-            "results but not load or continue it."
-        )
 
 
 @functools.cache

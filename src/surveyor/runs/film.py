@@ -5,7 +5,6 @@ import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ LONGEST = 10_000
 
 def write(run: Run, path: str | Path) -> Path:
     """Play one greedy episode and film it to `path`, an .mp4 or .gif."""
-    path = Path(path)
+    path, left = Path(path), iter(range(LONGEST))
     if path.suffix not in (".mp4", ".gif"):
         raise SurveyorError(f"A film is .mp4 or .gif, not '{path.suffix or path.name}'.")
     imageio = imported("imageio.v2", "imageio", "video", "A film")
@@ -36,7 +35,16 @@ def write(run: Run, path: str | Path) -> Path:
         with warnings.catch_warnings(), imageio.get_writer(half, **kind) as film:
             # ffmpeg is started by a fork that runs nothing else, which harms no thread of JAX's.
             warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
-            watch(run, 0, _filming(film))
+
+            def see(obs: np.ndarray, picture: Callable[[], np.ndarray], action: int) -> None:
+                if next(left, None) is None:
+                    raise EnoughError
+                frame = picture()
+                if len(frame) < SMALL:
+                    frame = np.kron(frame, np.ones((LARGER, LARGER, 1), np.uint8))
+                film.append_data(frame)  # at once: an episode of Atari is a gigabyte
+
+            watch(run, 0, see)
         half.replace(path)
     except (ImportError, ValueError, OSError) as error:
         if "ffmpeg" in str(error).lower() or isinstance(error, ImportError):
@@ -45,21 +53,6 @@ def write(run: Run, path: str | Path) -> Path:
     finally:
         half.unlink(missing_ok=True)
     return path
-
-
-def _filming(film: Any) -> See:
-    """Return a viewer that writes every picture at once: an episode of Atari is a gigabyte."""
-    left = iter(range(LONGEST))
-
-    def see(obs: np.ndarray, picture: Callable[[], np.ndarray], action: int) -> None:
-        if next(left, None) is None:
-            raise EnoughError
-        frame = picture()
-        if len(frame) < SMALL:
-            frame = np.kron(frame, np.ones((LARGER, LARGER, 1), np.uint8))
-        film.append_data(frame)
-
-    return see
 
 
 def watch(run: Run, seed: int, see: See) -> None:

@@ -28,8 +28,12 @@ def learning(run: Run, path: str | Path) -> Path:
     if "returns" in run.latest:
         _draw_episodes(above, run)
         _draw_evaluations(below, run)
-        for axes in (above, below):
-            _mark_successes(axes, run)
+        for at, width, style, label in (
+            (run.first_success, 1.2, "--", "first success"),
+            (run.solved_at, 1.8, "-", "optimal from here on"),
+        ):
+            for axes in (above, below) if at is not None else ():
+                axes.axvline(at, color=ORANGE, lw=width, ls=style, label=f"{label}: {at}")
         above.legend(loc="lower right", frameon=False)
     else:
         _draw_by_step(above, run, "return", "return of training episodes")
@@ -75,11 +79,3 @@ def _draw_evaluations(axes: "Axes", run: Run) -> None:
         axes.axhline(reference[1], color=GREY, lw=0.8, ls=":")
     axes.set_ylabel("return of the\ngreedy policy")
     axes.set_xlabel("training episode")
-
-
-def _mark_successes(axes: "Axes", run: Run) -> None:
-    first, solved = run.first_success, run.solved_at
-    if first is not None:
-        axes.axvline(first, color=ORANGE, lw=1.2, ls="--", label=f"first success: {first}")
-    if solved is not None:
-        axes.axvline(solved, color=ORANGE, lw=1.8, label=f"optimal from here on: {solved}")
