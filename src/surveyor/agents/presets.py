@@ -7,7 +7,7 @@ images of other environments) and numbered (other environments with numbered sta
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-Values = Mapping[str, Any]
+Values = dict[str, Any]
 
 
 class Preset(NamedTuple):
@@ -15,252 +15,171 @@ class Preset(NamedTuple):
 
     source: str
     """Where the values come from."""
-    values: Mapping[str, dict[str, Any]]
+    values: Mapping[str, Values]
     """Hyperparameters by kind of problem; class defaults for the others."""
 
 
 Presets = Mapping[str, Preset]
 
 
-def _each(shared: Values, **problems: Values) -> dict[str, dict[str, Any]]:
-    return {problem: {**shared, **values} for problem, values in problems.items()}
+def _preset(source: str, **problems: Values) -> Preset:
+    return Preset(source, problems)
 
 
-MINATAR: dict[str, Any] = {
-    "discount": 0.99,
-    "learning_rate": 2.5e-4,
-    "hidden": 128,
-    "target_every": 1_000,
-    "batch_size": 32,
-    "replay_capacity": 100_000,
-    "train_every": 4,
-    "gradient_steps": 1,
-    "warmup": 5_000,
-    "envs": 8,
-}
+def _each(shared: Values, problems: Mapping[str, Values]) -> dict[str, Values]:
+    return {problem: shared | values for problem, values in problems.items()}
+
+
+def _without(values: Values, *names: str) -> Values:
+    return {name: value for name, value in values.items() if name not in names}
+
+
+MINATAR: Values = (
+    {"discount": 0.99, "learning_rate": 2.5e-4, "hidden": 128, "target_every": 1_000}
+    | {"batch_size": 32, "replay_capacity": 100_000}
+    | {"train_every": 4, "gradient_steps": 1, "warmup": 5_000, "envs": 8}
+)
 """Network, batch and replay of Young and Tian (2019). Ours: Adam, eight environments, and an update
 for every four steps, where theirs has one for each."""
 
-ATARI: dict[str, Any] = {
-    "discount": 0.99,
-    "learning_rate": 5e-5,
-    "hidden": 1024,
-    "target_every": 2_500,
-    "max_norm": 10.0,
-    "batch_size": 32,
-    "replay_capacity": 1_000_000,
-    "train_every": 4,
-    "gradient_steps": 1,
-    "warmup": 100_000,
-}
+ATARI: Values = (
+    {"discount": 0.99, "learning_rate": 5e-5, "hidden": 1024, "target_every": 2_500}
+    | {"max_norm": 10.0, "batch_size": 32, "replay_capacity": 1_000_000}
+    | {"train_every": 4, "gradient_steps": 1, "warmup": 100_000}
+)
 """The paper's table 4; discount, replay and warm-up as in its released code. The target network
 follows every 10,000 environment steps, which are 2,500 gradient steps."""
 
-CLASSIC: dict[str, Any] = {
-    "discount": 0.99,
-    "learning_rate": 1e-3,
-    "hidden": 128,
-    "target_every": 100,
-    "batch_size": 64,
-    "replay_capacity": 50_000,
-    "train_every": 4,
-    "gradient_steps": 2,
-    "warmup": 1_000,
-    "envs": 4,
-}
+CLASSIC: Values = (
+    {"discount": 0.99, "learning_rate": 1e-3, "hidden": 128, "target_every": 100}
+    | {"batch_size": 64, "replay_capacity": 50_000}
+    | {"train_every": 4, "gradient_steps": 2, "warmup": 1_000, "envs": 4}
+)
 """Ours, for small problems with vectors as observations, such as MountainCar."""
 
-NUMBERED = {
-    name: value for name, value in CLASSIC.items() if name not in ("target_every", "hidden")
-}
+NUMBERED = _without(CLASSIC, "target_every", "hidden")
 """Ours, for other environments with numbered states, such as FrozenLake: tables have no target
 network, and a wide hidden layer lets their Q values diverge."""
 
-STEPS: dict[str, Values] = {
-    "minatar": MINATAR, "atari": ATARI, "classic": CLASSIC, "numbered": NUMBERED
-}  # fmt: skip
+STEPS = {"minatar": MINATAR, "atari": ATARI, "classic": CLASSIC, "numbered": NUMBERED}
 
-Q_LEARNERS: Presets = {
-    "default": Preset("sizes and rates shared by all agents", _each({}, **STEPS))
-}
+Q_LEARNERS: Presets = {"default": Preset("sizes and rates shared by all agents", STEPS)}
 
 DQN: Presets = {
-    "default": Preset(
+    "default": _preset(
         "double DQN; ε as in Young and Tian (2019) on MinAtar, van Hasselt et al. (2016) on Atari",
-        {
-            "minatar": {**MINATAR, "double": True, "epsilon_end": 0.1, "epsilon_steps": 100_000},
-            "atari": {**ATARI, "double": True, "epsilon_end": 0.01, "epsilon_steps": 1_000_000},
-            "classic": {**CLASSIC, "double": True},
-            "numbered": NUMBERED,
-        },
+        minatar=MINATAR | {"double": True, "epsilon_end": 0.1, "epsilon_steps": 100_000},
+        atari=ATARI | {"double": True, "epsilon_end": 0.01, "epsilon_steps": 1_000_000},
+        classic=CLASSIC | {"double": True},
+        numbered=NUMBERED,
     )
 }
 
-_ALL_HEADS = {"bootstrap": 1.0, "trained": "all"}
+_ALL_HEADS: Values = {"bootstrap": 1.0, "trained": "all"}
 BOOTDQN: Presets = {
-    "default": Preset(
+    "default": _preset(
         "the paper's table 2 (1x) on trees; ours elsewhere, after Osband et al. (2016, 2018)",
-        {
-            "tree": {},
-            "chain": {
-                "ensemble": 20,
-                "prior_weight": 10.0,
-                "bootstrap": 0.5,
-                "trained": "all",
-                "discount": 0.99,
-                "gradient_steps": 40,
-            },
-            "minatar": {**MINATAR, **_ALL_HEADS, "prior_weight": 1.0},
-            "atari": {**ATARI, **_ALL_HEADS, "prior_weight": 0.0},
-            "classic": {**CLASSIC, **_ALL_HEADS, "prior_weight": 3.0},
-            "numbered": NUMBERED,
-        },
+        tree={},
+        chain={"ensemble": 20, "prior_weight": 10.0, "bootstrap": 0.5, "trained": "all"}
+        | {"discount": 0.99, "gradient_steps": 40},
+        minatar=MINATAR | _ALL_HEADS | {"prior_weight": 1.0},
+        atari=ATARI | _ALL_HEADS | {"prior_weight": 0.0},
+        classic=CLASSIC | _ALL_HEADS | {"prior_weight": 3.0},
+        numbered=NUMBERED,
     ),
-    "paper_1x": Preset("table 2, B+P 1x as printed; γ = 1 as released", {"tree": {}}),
-    "paper_25x": Preset(
+    "paper_1x": _preset("table 2, B+P 1x as printed; γ = 1 as released", tree={}),
+    "paper_25x": _preset(
         "table 2, B+P 25x as printed; γ = 1 as released",
-        {"tree": {"prior_weight": 0.0, "bootstrap": 1.0, "gradient_steps": 250}},
+        tree={"prior_weight": 0.0, "bootstrap": 1.0, "gradient_steps": 250},
     ),
-    "tree_25x": Preset(
+    "tree_25x": _preset(
         "table 2, B+P 25x with a prior weight of 10, which is in the paper's grid; with the "
         "printed 0 all heads agree before the goal is found",
-        {"tree": {"prior_weight": 10.0, "bootstrap": 1.0, "gradient_steps": 250}},
+        tree={"prior_weight": 10.0, "bootstrap": 1.0, "gradient_steps": 250},
     ),
-    "released_1x": Preset(
+    "released_1x": _preset(
         "the released code's B+P 1x",
-        {"tree": {"prior_weight": 0.0, "bootstrap": 0.5, "hidden": 50}},
+        tree={"prior_weight": 0.0, "bootstrap": 0.5, "hidden": 50},
     ),
-    "released_25x": Preset(
+    "released_25x": _preset(
         "the released code's B+P 25x",
-        {"tree": {"prior_weight": 0.0, "bootstrap": 1.0, "hidden": 25, "gradient_steps": 250}},
+        tree={"prior_weight": 0.0, "bootstrap": 1.0, "hidden": 25, "gradient_steps": 250},
     ),
 }
 
 DETERMINISTIC: Presets = {
-    "default": Preset(
+    "default": _preset(
         "one successor per state and action on trees and chains, which are deterministic",
-        {"tree": {"successors": 1}, "chain": {"successors": 1}},
+        tree={"successors": 1},
+        chain={"successors": 1},
     )
 }
 
-_ONE_ENV = {"envs"}  # the paper plays one environment at a time
-
-
-def _paper_sizes(values: Values) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name not in _ONE_ENV}
-
-
-_TEXT_NETWORK = {"beta": 1e-3, "zeta": 1 - 1e-5, "features": 64, "psi_init": 0.0}
-_RELEASED = {
-    "beta": 1.0,
-    "discount": 1.0,
-    "layers": "two",
-    "normalise": "none",
-    "loss": "smooth_l1",
-    "successor_trains_phi": False,
-    "q_target": "max",
-    "policy": "marginal",
-    "policy_scale": 1e-2,
-}
-_RELEASED_NETWORK = {
+_TEXT_NETWORK: Values = {"beta": 1e-3, "zeta": 1 - 1e-5, "features": 64, "psi_init": 0.0}
+_RELEASED: Values = (
+    {"beta": 1.0, "discount": 1.0, "layers": "two", "normalise": "none", "loss": "smooth_l1"}
+    | {"successor_trains_phi": False, "q_target": "max"}
+    | {"policy": "marginal", "policy_scale": 1e-2}
+)
+_RELEASED_NETWORK: Values = {
     "theta": 1e-6,
     "beta": 1e-6,
     "features": 64,
     "psi_init": 0.0,
     "normalise": "together",
-    "loss": "smooth_l1",
-    "successor_trains_phi": False,
-    "q_target": "max",
-    "redraw_every": 250,
-}
-_NETWORKS: dict[str, Values] = {
-    "atari": ATARI, "minatar": _paper_sizes(MINATAR), "classic": _paper_sizes(CLASSIC)
-}  # fmt: skip
-_NUMBERED = {**_paper_sizes(NUMBERED), "gradient_steps": 4}
+} | {"loss": "smooth_l1", "successor_trains_phi": False, "q_target": "max", "redraw_every": 250}
+# The paper plays one environment at a time.
+_NETWORKS = {name: _without(STEPS[name], "envs") for name in ("atari", "minatar", "classic")}
+_NUMBERED = _without(NUMBERED, "envs") | {"gradient_steps": 4}
 
 SU: Presets = {
-    "released": Preset(
+    "released": _preset(
         "the authors' released code; off the paper's problems its Atari or chain settings with "
         "the sizes and rates that all agents here share",
-        {
-            "tree": {
-                **_RELEASED,
-                "theta": 1e-6,
-                "features": 50,
-                "policy_scale": 1e-3,
-                "gradient_steps": 10,
-            },
-            "chain": _RELEASED,
-            **_each(_RELEASED_NETWORK, **_NETWORKS),
-            "numbered": {**_RELEASED, **_NUMBERED},
-        },
+        tree=_RELEASED
+        | {"theta": 1e-6, "features": 50, "policy_scale": 1e-3, "gradient_steps": 10},
+        chain=_RELEASED,
+        **_each(_RELEASED_NETWORK, _NETWORKS),
+        numbered=_RELEASED | _NUMBERED,
     ),
-    "text": Preset(
+    "text": _preset(
         "the paper's text, tables 2 to 4, which do not reproduce its figures; where it is silent, "
         "and off the paper's problems, as released",
-        {
-            "tree": {"theta": 1e4, "beta": 1e-3, "discount": 1.0, "gradient_steps": 10},
-            "chain": {},
-            **_each(_TEXT_NETWORK, **_NETWORKS),
-            "numbered": _NUMBERED,
-        },
+        tree={"theta": 1e4, "beta": 1e-3, "discount": 1.0, "gradient_steps": 10},
+        chain={},
+        **_each(_TEXT_NETWORK, _NETWORKS),
+        numbered=_NUMBERED,
     ),
 }
 
-_PLUS_NETWORK = {
+_PLUS_NETWORK: Values = {
     "beta": 1e-3,
     "zeta": 1 - 1e-5,
     "features": 64,
     "q_weight": 1.0,
     "q_trains_w": True,
-    "policy": "joint",
-    "value_eps": 1e-8,
-    "replay": "uniform",
-}
-_PLUS_CLASSIC = {
+} | {"policy": "joint", "value_eps": 1e-8, "replay": "uniform"}
+_PLUS_CLASSIC: Values = {
     "theta": 10.0,
     "beta": 1.0,
     "zeta": 1.0,
     "random_features": 48,
     "learning_rate": 5e-4,
-    "policy": "optimistic",
-    "q_trains_w": False,
-    "q_target": "double",
-}
+} | {"policy": "optimistic", "q_trains_w": False, "q_target": "double"}
 SU_PLUS: Presets = {
-    "default": Preset(
+    "default": _preset(
         "found by this library's own searches (docs/agents/su-plus.md)",
-        {
-            "tree": {
-                "discount": 1.0,
-                "novelty_step": 0.03,
-                "successor_trains": "all",
-                "value_eps": 1e-8,
-                "novelty_eps": 1e-8,
-                "replay": "recent-and-best(30, 0)",
-                "replay_capacity": 10_000,
-                "gradient_steps": 10,
-            },
-            "chain": {},
-            "minatar": {
-                **MINATAR,
-                **_PLUS_NETWORK,
-                "q_per_w": True,
-                "q_target": "double",
-                "learning_rate": 5e-4,
-            },
-            "atari": {**ATARI, **_PLUS_NETWORK},
-            "classic": {**CLASSIC, **_PLUS_NETWORK, **_PLUS_CLASSIC},
-            "numbered": {
-                "discount": 0.99,
-                "batch_size": 64,
-                "replay": "uniform",
-                "replay_capacity": 50_000,
-                "train_every": 4,
-                "gradient_steps": 4,
-                "warmup": 100,
-                "envs": 4,
-            },
-        },
+        tree={"discount": 1.0, "novelty_step": 0.03, "successor_trains": "all"}
+        | {"value_eps": 1e-8, "novelty_eps": 1e-8}
+        | {"replay": "recent-and-best(30, 0)", "replay_capacity": 10_000, "gradient_steps": 10},
+        chain={},
+        minatar=MINATAR
+        | _PLUS_NETWORK
+        | {"q_per_w": True, "q_target": "double", "learning_rate": 5e-4},
+        atari=ATARI | _PLUS_NETWORK,
+        classic=CLASSIC | _PLUS_NETWORK | _PLUS_CLASSIC,
+        numbered={"discount": 0.99, "batch_size": 64, "replay": "uniform"}
+        | {"replay_capacity": 50_000, "train_every": 4, "gradient_steps": 4}
+        | {"warmup": 100, "envs": 4},
     )
 }
