@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 
 import surveyor as sv
 from surveyor.agents import Entry, register
-from surveyor.agents.options import require_positive
+from surveyor.agents.options import Positive
 from surveyor.inference.mdp import EmpiricalMDP
 from surveyor.types import PRNG, Mask
 
@@ -30,11 +30,8 @@ class OptimisticCounts(sv.Agent[CountsState, Float[Array, "n actions"]]):
 
     by_episodes: ClassVar[bool] = True
 
-    scale: float = 1.0
+    scale: Positive = 1.0
     """Bonus of an action that was tried once."""
-
-    def __check_init__(self):
-        require_positive(self, "scale")
 
     def init(self, spec: sv.EnvSpec, key: PRNG) -> CountsState:
         """Return a model that has seen nothing."""

@@ -143,7 +143,7 @@ class Choosing:
 
 
 def test_a_choice_that_there_is_not_is_refused_with_those_there_are():
-    options.require_choices(Choosing("marginal", 7))
+    options.require_valid(Choosing("marginal", 7))
     with pytest.raises(SurveyorError) as error:
-        options.require_choices(Choosing("joined"))
+        options.require_valid(Choosing("joined"))
     assert str(error.value) == "policy must be one of joint, marginal, not 'joined'."

@@ -4,8 +4,8 @@ import pytest
 
 import surveyor as sv
 from surveyor import agents
+from surveyor.agents import Entry
 from surveyor.agents.presets import Preset
-from surveyor.agents.registry import Entry
 from surveyor.errors import SurveyorError
 
 

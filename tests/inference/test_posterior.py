@@ -7,8 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from surveyor.inference.action_posteriors import ActionPosteriors
-from surveyor.inference.posterior import DECAYED_FLOOR, PANEL, Posterior
+from surveyor.inference.posterior import DECAYED_FLOOR, PANEL, ActionPosteriors, Posterior
 
 
 class Reference:

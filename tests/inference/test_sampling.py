@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from surveyor.inference.sampling import log_gamma
+from surveyor.inference.mdp import log_gamma
 
 
 @pytest.mark.parametrize("shape", [1e-3, 0.3, 1.0, 2.5, 1000.0])

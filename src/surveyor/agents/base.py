@@ -1,7 +1,7 @@
 """The interface of every agent: five verbs, and an index that names one sample of its belief."""
 
 import abc
-from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 import equinox as eqx
@@ -9,20 +9,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from surveyor.agents import options, registry
-from surveyor.types import (
-    PRNG,
-    Batch,
-    EnvSpec,
-    Mask,
-    Metrics,
-    Obs,
-    QPosterior,
-    Schedule,
-    Transition,
-    Update,
-)
+from surveyor.agents import entry_of, options
+from surveyor.types import PRNG, Batch, EnvSpec, Mask, Obs, QPosterior, Schedule, Transition, Update
 
+Q = Float[Array, "*batch actions"]
+Ties = Float[Array, " actions"]
+Action = Int[Array, ""]
 State = TypeVar("State")
 Index = TypeVar("Index")
 Kind = TypeVar("Kind", bound="Agent")
@@ -45,7 +37,7 @@ class Agent(eqx.Module, Generic[State, Index]):
     """True if `q` itself draws random numbers."""
 
     def __check_init__(self):
-        options.require_choices(self)
+        options.require_valid(self)
 
     @classmethod
     def preset(cls: type[Kind], problem: str, name: str | None = None) -> Kind:
@@ -56,7 +48,7 @@ class Agent(eqx.Module, Generic[State, Index]):
         - `problem`: tree, chain, minatar, atari, classic (vectors) or numbered (states).
         - `name`: one of the agent's presets, such as `"text"` of SU; its default one if None.
         """
-        return cls(**registry.entry_of(cls).values(problem, name))
+        return cls(**entry_of(cls).values(problem, name))
 
     @property
     def schedule(self) -> Schedule:
@@ -76,7 +68,7 @@ class Agent(eqx.Module, Generic[State, Index]):
         """Return the index of the agent's best guess, which evaluations act on."""
 
     @abc.abstractmethod
-    def q(self, state: State, index: Index, obs: Obs) -> Float[Array, "*batch actions"]:
+    def q(self, state: State, index: Index, obs: Obs) -> Q:
         """Return the Q values of an index."""
 
     @abc.abstractmethod
@@ -87,9 +79,7 @@ class Agent(eqx.Module, Generic[State, Index]):
     def learn(self, state: State, batch: Batch, key: PRNG) -> tuple[State, Update]:
         """Take one gradient step on a batch from the replay."""
 
-    def act(
-        self, state: State, index: Index, obs: Obs, u: Float[Array, " actions"]
-    ) -> Int[Array, ""]:
+    def act(self, state: State, index: Index, obs: Obs, u: Ties) -> Action:
         """Return the greedy action of an index in one state; uniform numbers `u` break ties."""
         return argmax(self.q(state, index, obs), u)
 
@@ -101,20 +91,18 @@ class Agent(eqx.Module, Generic[State, Index]):
         key = jax.random.key(0) if key is None else key
         indices, count = self.sample_many(state, key, 1000)
         samples = jax.vmap(lambda index: self.q(state, index, obs), axis_size=count)(indices)
-        flat = samples.reshape(count, -1)
-        covariance = jnp.cov(flat, rowvar=False, bias=True)
+        covariance = jnp.cov(samples.reshape(count, -1), rowvar=False, bias=True)
         return QPosterior(jnp.mean(samples, axis=0), jnp.atleast_2d(covariance))
 
     def sample_many(self, state: State, key: PRNG, count: int) -> tuple[Any, int]:
         """Return up to `count` indices stacked on axis 0, and their number."""
-        draw: Callable[[PRNG], Index] = lambda key: self.sample(state, key)  # noqa: E731
-        return jax.lax.map(draw, jax.random.split(key, count)), count
+        return jax.lax.map(partial(self.sample, state), jax.random.split(key, count)), count
 
-    def diagnose(self, state: State, obs: Obs) -> Metrics:
+    def diagnose(self, state: State, obs: Obs) -> dict[str, Float[Array, ""]]:
         """Return metrics of the state to log, given some observations from the replay."""
         return {"q_mean": jnp.mean(jnp.max(self.q(state, self.greedy(state), obs), axis=-1))}
 
 
-def argmax(q: Float[Array, " actions"], u: Float[Array, " actions"]) -> Int[Array, ""]:
+def argmax(q: Float[Array, " actions"], u: Ties) -> Action:
     """Return the best action; among equals the one with the largest u, so that ties are fair."""
     return jnp.argmax(jnp.where(q == jnp.max(q), u, -1.0))

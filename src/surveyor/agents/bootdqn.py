@@ -1,14 +1,16 @@
 """Bootstrapped DQN with additive priors: Osband et al. (2016, 2018), https://arxiv.org/abs/1806.03335."""
 
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from surveyor.agents.base import Q
 from surveyor.agents.learner import QLearner
-from surveyor.agents.options import require_at_least, require_share
+from surveyor.agents.options import NonNegative, Share, Size
 from surveyor.models.losses import td_target
 from surveyor.models.q import FixedQ, Heads, QModel, QValues
 from surveyor.types import PRNG, Batch, EnvSpec, Mask, Obs, Transition, Update
@@ -24,7 +26,7 @@ class BootDQNState(eqx.Module):
     """Seed of the bootstrap's coins."""
 
 
-class BootDQN(QLearner[BootDQNState, Int[Array, " heads"]]):
+class BootDQN(QLearner[BootDQNState, Heads]):
     """An ensemble of Q networks, each learning from its own bootstrap sample of the experience.
 
     The index is a head: one network is followed for a whole episode. To every network a fixed
@@ -34,49 +36,39 @@ class BootDQN(QLearner[BootDQNState, Int[Array, " heads"]]):
     The defaults are the paper's table 2, B+P 1x. Evaluations act on the mean of the ensemble.
     """
 
-    ensemble: int = 10
+    ensemble: Size = 10
     """K, the number of heads."""
-    prior_weight: float = 0.1
+    prior_weight: NonNegative = 0.1
     """Weight of the additive prior networks."""
-    bootstrap: float = 0.75
+    bootstrap: Share = 0.75
     """Probability that a head ever sees a given transition, drawn once for each pair."""
     trained: Literal["one", "all"] = "one"
     """Heads trained in a gradient step: one at random (released code, at the cost of a step of SU)
     or all of them (Osband et al.)."""
 
-    def __check_init__(self):
-        require_share(self, "bootstrap")
-        require_at_least(self, 1, "ensemble")
-        require_at_least(self, 0, "prior_weight")
-
     def init(self, spec: EnvSpec, key: PRNG) -> BootDQNState:
         """Return untrained heads and their priors."""
         ensemble_key, prior_key, mask_key = jax.random.split(key, 3)
-        prior = None
-        if self.prior_weight > 0:
-            prior = self.q_model(spec, prior_key, self.ensemble).fixed(self.prior_weight)
+        weight, untrained = self.prior_weight, partial(self.q_model, spec, heads=self.ensemble)
+        prior = untrained(prior_key).fixed(weight) if weight > 0 else None
         masks = jax.random.randint(mask_key, (), 0, jnp.iinfo(jnp.int32).max)
-        return BootDQNState(self.q_model(spec, ensemble_key, self.ensemble), prior, masks)
+        return BootDQNState(untrained(ensemble_key), prior, masks)
 
-    def sample(self, state: BootDQNState, key: PRNG) -> Int[Array, " heads"]:
+    def sample(self, state: BootDQNState, key: PRNG) -> Heads:
         """Draw one head."""
         return jax.random.randint(key, (1,), 0, self.ensemble)
 
-    def sample_many(
-        self, state: BootDQNState, key: PRNG, count: int
-    ) -> tuple[Int[Array, "heads 1"], int]:
+    def sample_many(self, state: BootDQNState, key: PRNG, count: int) -> tuple[Any, int]:
         """Return every head where at least as many are asked for, so that none is left out."""
         if self.ensemble > count:
             return super().sample_many(state, key, count)
         return jnp.arange(self.ensemble)[:, None], self.ensemble
 
-    def greedy(self, state: BootDQNState) -> Int[Array, " heads"]:
+    def greedy(self, state: BootDQNState) -> Heads:
         """Return all heads, whose mean is the best guess."""
         return jnp.arange(self.ensemble)
 
-    def q(
-        self, state: BootDQNState, index: Int[Array, " heads"], obs: Obs
-    ) -> Float[Array, "*b actions"]:
+    def q(self, state: BootDQNState, index: Heads, obs: Obs) -> Q:
         """Return the mean over the heads of the index: one in training, all in evaluation."""
         return jnp.mean(state.ensemble.q(obs, index) + self._prior(state, obs, index), axis=-2)
 
@@ -111,4 +103,4 @@ class BootDQN(QLearner[BootDQNState, Int[Array, " heads"]]):
             coin_key = jax.random.fold_in(jax.random.fold_in(key, number), head)
             return jax.random.bernoulli(coin_key, self.bootstrap).astype(jnp.float32)
 
-        return jax.vmap(lambda number: jax.vmap(lambda head: coin(number, head))(heads))(number)
+        return jax.vmap(jax.vmap(coin, in_axes=(None, 0)), in_axes=(0, None))(number, heads)

@@ -5,8 +5,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from surveyor.agents.base import Action, Q, Ties
 from surveyor.agents.learner import QLearner
-from surveyor.agents.options import require, require_at_least
+from surveyor.agents.options import Probability, Size
 from surveyor.models.losses import td_target
 from surveyor.models.q import QModel
 from surveyor.types import PRNG, Batch, EnvSpec, Mask, Obs, Transition, Update
@@ -27,22 +28,16 @@ class DQN(QLearner[DQNState, Float[Array, ""]]):
     to `epsilon_end` over the first `epsilon_steps` environment steps.
     """
 
-    epsilon_start: float = 1.0
+    epsilon_start: Probability = 1.0
     """ε at the beginning."""
-    epsilon_end: float = 0.05
+    epsilon_end: Probability = 0.05
     """ε in the end."""
-    epsilon_steps: int = 10_000
+    epsilon_steps: Size = 10_000
     """Environment steps over which ε falls from one to the other."""
     double: bool = False
     """True if one network chooses the next action and another values it, so that no error is chosen
     because it is large: the network and its target network; on tables two networks, of which each
     gradient step trains one at random."""
-
-    def __check_init__(self):
-        require_at_least(self, 1, "epsilon_steps")
-        for name in ("epsilon_start", "epsilon_end"):
-            value = getattr(self, name)
-            require(0 <= value <= 1, f"{name} must be from 0 to 1, not {value:g}.")
 
     def init(self, spec: EnvSpec, key: PRNG) -> DQNState:
         """Return an untrained network; on tables two for double DQN."""
@@ -62,17 +57,11 @@ class DQN(QLearner[DQNState, Float[Array, ""]]):
         passed = jnp.minimum(state.steps / self.epsilon_steps, 1.0)
         return self.epsilon_start + passed * (self.epsilon_end - self.epsilon_start)
 
-    def q(self, state: DQNState, index: Float[Array, ""], obs: Obs) -> Float[Array, "*b actions"]:
+    def q(self, state: DQNState, index: Float[Array, ""], obs: Obs) -> Q:
         """Return Q̂(s, ·), whatever ε is."""
         return jnp.mean(state.network.q(obs), axis=-2)
 
-    def act(
-        self,
-        state: DQNState,
-        index: Float[Array, ""],
-        obs: Obs,
-        u: Float[Array, " actions"],
-    ) -> Int[Array, ""]:
+    def act(self, state: DQNState, index: Float[Array, ""], obs: Obs, u: Ties) -> Action:
         """Return the greedy action, or any action with probability ε.
 
         The largest of the A uniform numbers says which action it would be, and its A-th power,
@@ -86,7 +75,6 @@ class DQN(QLearner[DQNState, Float[Array, ""]]):
         return DQNState(state.network, state.steps + jnp.sum(mask))
 
     def learn(self, state: DQNState, batch: Batch, key: PRNG) -> tuple[DQNState, Update]:
-        """Take one step of Q learning."""
         network = state.network
         trained = jax.random.randint(key, (1,), 0, network.heads)
         valued = network.target_q(batch.next_obs)

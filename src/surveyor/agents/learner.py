@@ -1,7 +1,7 @@
 """Options that agents with gradient steps share."""
 
 from surveyor.agents.base import Agent, Index, State
-from surveyor.agents.options import option, require_at_least, require_positive, require_share
+from surveyor.agents.options import Count, Positive, Share, Size, option
 from surveyor.models.deep_q import DeepQ
 from surveyor.models.losses import Penalty
 from surveyor.models.optimiser import Adam
@@ -18,47 +18,42 @@ class Learner(Agent[State, Index]):
     Defaults are those of the paper's tree (table 2), with γ = 1 as in its released code.
     """
 
-    discount: float = 1.0
+    discount: Share = 1.0
     """γ: below 1 in the paper, 1 in the released tabular code."""
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """Adam's learning rate."""
-    hidden: int = 20
+    hidden: Size = 20
     """Width of the hidden layer."""
     torso: TorsoName = option("auto", on="networks")
     """Layers before the hidden layer: mlp (one as wide), minatar (a small convolution), nature
     (Mnih et al. 2015), or auto, which chooses by the shape of observations."""
-    target_every: int = option(1000, on="networks")
+    target_every: Size = option(1000, on="networks")
     """Gradient steps between updates of the target network."""
-    max_norm: float = option(10.0, on="networks")
+    max_norm: Positive = option(10.0, on="networks")
     """Norm to which longer gradients are clipped."""
-    batch_size: int = 100
+    batch_size: Size = 100
     """Transitions in a batch."""
-    replay_capacity: int = 10_000
+    replay_capacity: Size = 10_000
     """Transitions in the replay."""
     replay: str = "uniform"
     """Replay strategy: uniform, prioritised(α) or recent-and-best(RECENT, BEST)."""
-    n_step: int = option(1, on="steps")
+    n_step: Size = option(1, on="steps")
     """Steps over which rewards, and for SU+ features, are summed before the target bootstraps."""
-    gradient_steps: int = 10
+    gradient_steps: Count = 10
     """Gradient steps after every episode, or after every `train_every` steps."""
-    train_every: int = option(0, on="steps")
+    train_every: Count = option(0, on="steps")
     """Environment steps between updates."""
-    warmup: int = option(0, on="steps")
+    warmup: Count = option(0, on="steps")
     """Environment steps of random actions before the first update."""
-    envs: int = option(1, on="steps")
+    envs: Size = option(1, on="steps")
     """Environments played side by side, each with an index of its own."""
 
     def __check_init__(self):
-        require_positive(self, "learning_rate", "max_norm")
-        require_share(self, "discount")
-        require_at_least(self, 1, "hidden", "target_every", "batch_size", "replay_capacity")
-        require_at_least(self, 1, "n_step", "envs")
-        require_at_least(self, 0, "gradient_steps", "train_every", "warmup")
+        super().__check_init__()  # each option alone, before those that go together
         strategy(self.replay).check(self.batch_size)
 
     @property
     def schedule(self) -> Schedule:
-        """Updates after every episode, or every few steps."""
         when = (self.gradient_steps, self.train_every, self.warmup, self.envs)
         drawn = (self.batch_size, self.replay_capacity, self.replay, self.n_step, self.discount)
         return Schedule(*when, 0, *drawn)
@@ -77,11 +72,7 @@ class QLearner(Learner[State, Index]):
     def q_model(self, spec: EnvSpec, key: PRNG, heads: int = 1, *, outputs: bool = True) -> QModel:
         """Return untrained Q functions: tables for numbered states, else heads of a network.
 
-        **Arguments:**
-
-        - `spec`, `key`: the environment, and the source of randomness.
-        - `heads`: number of Q functions.
-        - `outputs`: whether Q starts random; False starts it at zero.
+        Without `outputs` Q starts at zero.
         """
         shape = {"heads": heads, "width": self.hidden, "outputs": outputs}
         if spec.tabular:

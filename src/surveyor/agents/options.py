@@ -4,9 +4,11 @@ import ast
 import dataclasses
 import functools
 import inspect
+import itertools
 import math
 import textwrap
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 from surveyor.errors import SurveyorError
 
@@ -20,6 +22,26 @@ REASONS: dict[Scope, str] = {
     "episodes": "it is for environments that are learnt by episodes",
     "steps": "it is for environments that are learnt by steps",
 }
+
+
+class Rule(NamedTuple):
+    """A condition on a number, as part of an option's type."""
+
+    holds: Callable[[float], bool]
+    words: str
+
+
+_AT_LEAST_0 = Rule(lambda x: 0 <= x < math.inf, "at least 0")
+Positive = Annotated[
+    float,
+    Rule(lambda x: 0 < x < math.inf, "a positive number"),
+    Rule(lambda x: 1e-30 < x < 1e30, "between 1e-30 and 1e30"),  # what float32 can square
+]
+Share = Annotated[float, Rule(lambda x: 0 < x <= 1, "above 0 and at most 1")]
+Probability = Annotated[float, Rule(lambda x: 0 <= x <= 1, "from 0 to 1")]
+NonNegative = Annotated[float, _AT_LEAST_0]
+Count = Annotated[int, _AT_LEAST_0]
+Size = Annotated[int, Rule(lambda x: 1 <= x < math.inf, "at least 1")]
 
 
 class Setting(NamedTuple):
@@ -81,16 +103,12 @@ def refuse_unread(agent: Any, setting: Setting, env: str) -> None:
 def descriptions(kind: type) -> dict[str, str]:
     """Return the docstring of every field of a class, inherited ones included."""
     found: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        if not dataclasses.is_dataclass(base):
-            continue
-        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
-        assert isinstance(body, ast.ClassDef)
-        for here, after in zip(body.body, body.body[1:], strict=False):
-            if isinstance(here, ast.AnnAssign) and isinstance(here.target, ast.Name):
-                text = after.value if isinstance(after, ast.Expr) else None
-                if isinstance(text, ast.Constant) and isinstance(text.value, str):
-                    found[here.target.id] = inspect.cleandoc(text.value)
+    for base in (base for base in reversed(kind.__mro__) if dataclasses.is_dataclass(base)):
+        parsed: Any = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        for pair in itertools.pairwise(parsed.body):
+            match pair:
+                case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(text))):
+                    found[name] = inspect.cleandoc(text)
     return found
 
 
@@ -100,32 +118,16 @@ def require(holds: bool, sentence: str) -> None:
         raise SurveyorError(sentence)
 
 
-def require_positive(agent: Any, *names: str) -> None:
-    """Require numbers above zero, within what float32 can square."""
-    for name in names:
-        value = getattr(agent, name)
-        require(0 < value < math.inf, f"{name} must be a positive number, not {value:g}.")
-        require(1e-30 < value < 1e30, f"{name} must be between 1e-30 and 1e30, not {value:g}.")
-
-
-def require_share(agent: Any, *names: str) -> None:
-    """Require numbers above 0 and at most 1."""
-    for name in names:
-        value = getattr(agent, name)
-        require(0 < value <= 1, f"{name} must be above 0 and at most 1, not {value:g}.")
-
-
-def require_at_least(agent: Any, least: int, *names: str) -> None:
-    """Require finite numbers that are not below `least`."""
-    for name in names:
-        value = getattr(agent, name)
-        require(least <= value < math.inf, f"{name} must be at least {least}, not {value:g}.")
-
-
-def require_choices(agent: Any) -> None:
-    """Require one of its values of every `Literal` field."""
+def require_valid(agent: Any) -> None:
+    """Require that options keep the rules of their types, and are among their `Literal` values."""
+    for kind in type(agent).__mro__:  # a subclass may change a default, not the rules
+        for name, hint in inspect.get_annotations(kind).items():
+            rules = [rule for rule in getattr(hint, "__metadata__", ()) if isinstance(rule, Rule)]
+            for rule in rules:
+                value = getattr(agent, name)
+                require(rule.holds(value), f"{name} must be {rule.words}, not {value:g}.")
     for field in dataclasses.fields(agent):
         known, value = get_args(field.type), getattr(agent, field.name)
-        if known:
+        if get_origin(field.type) is Literal:
             names = ", ".join(known)
             require(value in known, f"{field.name} must be one of {names}, not '{value}'.")

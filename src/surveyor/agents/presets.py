@@ -98,8 +98,7 @@ BOOTDQN: Presets = {
         tree={"prior_weight": 10.0, "bootstrap": 1.0, "gradient_steps": 250},
     ),
     "released_1x": _preset(
-        "the released code's B+P 1x",
-        tree={"prior_weight": 0.0, "bootstrap": 0.5, "hidden": 50},
+        "the released code's B+P 1x", tree={"prior_weight": 0.0, "bootstrap": 0.5, "hidden": 50}
     ),
     "released_25x": _preset(
         "the released code's B+P 25x",
@@ -121,13 +120,11 @@ _RELEASED: Values = (
     | {"successor_trains_phi": False, "q_target": "max"}
     | {"policy": "marginal", "policy_scale": 1e-2}
 )
-_RELEASED_NETWORK: Values = {
-    "theta": 1e-6,
-    "beta": 1e-6,
-    "features": 64,
-    "psi_init": 0.0,
-    "normalise": "together",
-} | {"loss": "smooth_l1", "successor_trains_phi": False, "q_target": "max", "redraw_every": 250}
+_RELEASED_NETWORK: Values = (
+    {"theta": 1e-6, "beta": 1e-6, "features": 64, "psi_init": 0.0}
+    | {"normalise": "together", "loss": "smooth_l1", "successor_trains_phi": False}
+    | {"q_target": "max", "redraw_every": 250}
+)
 # The paper plays one environment at a time.
 _NETWORKS = {name: _without(STEPS[name], "envs") for name in ("atari", "minatar", "classic")}
 _NUMBERED = _without(NUMBERED, "envs") | {"gradient_steps": 4}
@@ -152,20 +149,17 @@ SU: Presets = {
     ),
 }
 
-_PLUS_NETWORK: Values = {
-    "beta": 1e-3,
-    "zeta": 1 - 1e-5,
-    "features": 64,
-    "q_weight": 1.0,
-    "q_trains_w": True,
-} | {"policy": "joint", "value_eps": 1e-8, "replay": "uniform"}
-_PLUS_CLASSIC: Values = {
-    "theta": 10.0,
-    "beta": 1.0,
-    "zeta": 1.0,
-    "random_features": 48,
-    "learning_rate": 5e-4,
-} | {"policy": "optimistic", "q_trains_w": False, "q_target": "double"}
+_PLUS_NETWORK: Values = (
+    {"beta": 1e-3, "zeta": 1 - 1e-5, "features": 64}
+    | {"q_weight": 1.0, "q_trains_w": True, "policy": "joint"}
+    | {"value_eps": 1e-8, "replay": "uniform"}
+)
+_PLUS_MINATAR: Values = {"q_per_w": True, "q_target": "double", "learning_rate": 5e-4}
+_PLUS_CLASSIC: Values = (
+    {"theta": 10.0, "beta": 1.0, "zeta": 1.0, "random_features": 48}
+    | {"learning_rate": 5e-4, "policy": "optimistic"}
+    | {"q_trains_w": False, "q_target": "double"}
+)
 SU_PLUS: Presets = {
     "default": _preset(
         "found by this library's own searches (docs/agents/su-plus.md)",
@@ -173,9 +167,7 @@ SU_PLUS: Presets = {
         | {"value_eps": 1e-8, "novelty_eps": 1e-8}
         | {"replay": "recent-and-best(30, 0)", "replay_capacity": 10_000, "gradient_steps": 10},
         chain={},
-        minatar=MINATAR
-        | _PLUS_NETWORK
-        | {"q_per_w": True, "q_target": "double", "learning_rate": 5e-4},
+        minatar=MINATAR | _PLUS_NETWORK | _PLUS_MINATAR,
         atari=ATARI | _PLUS_NETWORK,
         classic=CLASSIC | _PLUS_NETWORK | _PLUS_CLASSIC,
         numbered={"discount": 0.99, "batch_size": 64, "replay": "uniform"}

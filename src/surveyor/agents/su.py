@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from surveyor.agents import options
 from surveyor.agents.base import PRNG, Agent, Mask, Obs
+from surveyor.agents.options import Count, Positive, Share, Size, option, require
 from surveyor.inference.policies import Joint, Marginal, PerExample, ReferencePolicy, entropy
 from surveyor.inference.posterior import Posterior
 from surveyor.models.deep_successors import DeepSuccessors, Normalise
@@ -40,6 +40,13 @@ class SuccessorUncertainties(Agent[SUState[Model], W], Generic[Model]):
     """
 
     closed_form: ClassVar[bool] = True
+
+    theta: Positive = 1.0
+    """Prior variance θ of each weight."""
+    beta: Positive = 1e-2
+    """Likelihood variance β of a reward."""
+    zeta: Share = 1.0
+    """Decay ζ of Λ at every step."""
 
     @abc.abstractmethod
     def reference(self) -> ReferencePolicy:
@@ -99,25 +106,19 @@ class SuccessorUncertainties(Agent[SUState[Model], W], Generic[Model]):
 class SU(SuccessorUncertainties[SuccessorModel]):
     """Algorithm 1 as the paper has it, with an option where its text and released code differ."""
 
-    theta: float = 1.0
-    """Prior variance θ of each weight."""
-    beta: float = 1e-2
-    """Likelihood variance β of a reward."""
-    zeta: float = 1.0
-    """Decay ζ of Λ at every step."""
-    discount: float = 0.99
+    discount: Share = 0.99
     """γ: below 1 in the text, 1 in the released tabular code."""
-    features: int = 20
+    features: Size = 20
     """d, the number of features."""
-    layers: Layers = options.option("one", on="tables")
+    layers: Layers = option("one", on="tables")
     """Layers of the φ network: one (text) or two (released code)."""
-    normalise: Normalise = options.option("each", together="networks")
+    normalise: Normalise = option("each", together="networks")
     """Norm of φ: 1 for each action (text), 1 for all together (released Atari), free (tabular)."""
     psi_init: float = 1.0
     """Start of ψ: 1 in the released tabular code, 0 in its Atari code; the text is silent."""
-    psi_relu: bool = options.option(True, on="networks")
+    psi_relu: bool = option(True, on="networks")
     """True for a ReLU on ψ (section 4.3, released code); appendix C.2 has none."""
-    hidden: int = options.option(1024, on="networks")
+    hidden: Size = option(1024, on="networks")
     """Width of the hidden layer (table 4)."""
     loss: Penalty = "squared"
     """Successor and Q loss: squared, summed over features (text), or smooth-L1, averaged (code)."""
@@ -128,41 +129,36 @@ class SU(SuccessorUncertainties[SuccessorModel]):
     policy: Literal["joint", "per_example", "marginal"] = "joint"
     """π as E[greedy policy of a sampled w] (joint, section 4.1), as the greedy policy of one w for
     each example (algorithm 1), or E[greedy] of independent draws of each Q (marginal, code)."""
-    policy_samples: int = 20
+    policy_samples: Size = 20
     """Draws for an expectation over policies: 20 in the released code."""
-    policy_scale: float = 1.0
+    policy_scale: Positive = 1.0
     """Factor on the deviation of Q in π: 1 (text); the released code puts its β here."""
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """Adam's learning rate."""
-    target_every: int = options.option(2_500, on="networks")
+    target_every: Size = option(2_500, on="networks")
     """Gradient steps between updates of the target network (table 4)."""
-    max_norm: float = options.option(10.0, on="networks")
+    max_norm: Positive = option(10.0, on="networks")
     """Norm to which longer gradients are clipped (table 4)."""
-    batch_size: int = 100
+    batch_size: Size = 100
     """Transitions in a batch: 100 in the released tabular code, 32 on Atari (table 4)."""
-    replay_capacity: int = 10_000
+    replay_capacity: Size = 10_000
     """Transitions in the replay: 10,000 (appendix C.1)."""
-    gradient_steps: int = 40
+    gradient_steps: Count = 40
     """Gradient steps after every episode, or after every `train_every` steps (tables 2 and 3)."""
-    train_every: int = options.option(0, on="steps")
+    train_every: Count = option(0, on="steps")
     """Environment steps between updates: 4 on Atari (table 4)."""
-    warmup: int = options.option(0, on="steps")
+    warmup: Count = option(0, on="steps")
     """Random steps before the first update: 100,000 in the released Atari code."""
-    redraw_every: int = options.option(0, on="steps")
+    redraw_every: Count = option(0, on="steps")
     """Steps between draws of w within an episode: 250 in the released Atari code; 0 for never."""
 
     def __check_init__(self):
-        options.require_positive(self, "theta", "beta", "policy_scale", "learning_rate", "max_norm")
-        options.require_share(self, "zeta", "discount")
-        sizes = ("features", "policy_samples", "hidden", "target_every", "batch_size")
-        options.require_at_least(self, 1, *sizes, "replay_capacity")
-        options.require_at_least(self, 0, "gradient_steps", "train_every", "warmup", "redraw_every")
+        super().__check_init__()  # each option alone, before those that go together
         drawn = self.policy != "per_example" or self.policy_samples == 20
-        options.require(drawn, "policy_samples has no effect with policy = per_example.")
+        require(drawn, "policy_samples has no effect with policy = per_example.")
 
     @property
     def schedule(self) -> Schedule:
-        """Updates after every episode, or every few steps; uniform replay."""
         when = (self.gradient_steps, self.train_every, self.warmup, 1, self.redraw_every)
         return Schedule(*when, self.batch_size, self.replay_capacity, discount=self.discount)
 
@@ -179,7 +175,6 @@ class SU(SuccessorUncertainties[SuccessorModel]):
         return SUState(net(spec, key, adam=adam, target_every=self.target_every), prior)
 
     def reference(self) -> ReferencePolicy:
-        """Return π, as `policy` says."""
         if self.policy == "per_example":
             return PerExample(self.policy_scale)
         kind = Joint if self.policy == "joint" else Marginal

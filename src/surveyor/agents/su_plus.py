@@ -1,18 +1,14 @@
 """SU+: this library's improvement of Successor Uncertainties, made of the same parts."""
 
+import dataclasses
+from functools import partial
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
 
 from surveyor.agents.learner import Learner
-from surveyor.agents.options import (
-    option,
-    require,
-    require_at_least,
-    require_positive,
-    require_share,
-)
+from surveyor.agents.options import Count, NonNegative, Positive, Share, Size, option, require
 from surveyor.agents.su import SuccessorUncertainties, SUState, W
 from surveyor.inference.policies import Joint, Optimistic, ReferencePolicy
 from surveyor.inference.posterior import Posterior
@@ -23,38 +19,35 @@ from surveyor.models.successors import Bounded, BoundedModel, Novelty
 from surveyor.models.tabular_successors import TabularSuccessors
 from surveyor.types import PRNG, Batch, EnvSpec, Mask, Schedule, Trail, Transition
 
+State = SUState[BoundedModel]
 
-class SUPlus(SuccessorUncertainties[BoundedModel], Learner[SUState[BoundedModel], W]):
+
+class SUPlus(SuccessorUncertainties[BoundedModel], Learner[State, W]):
     """Algorithm 1 with novelty features, an optimistic reference policy and bounded targets."""
 
-    theta: float = 1.0
-    """Prior variance θ of each weight."""
-    beta: float = 1.0
-    """Likelihood variance β of a reward."""
-    zeta: float = 1.0
-    """Decay ζ of Λ at every step."""
-    discount: float = 0.995
+    beta: Positive = 1.0
+    discount: Share = 0.995
     """γ."""
-    features: int = 20
+    features: Size = 20
     """d, the number of features."""
-    novelty: int = option(10, on="tables")
+    novelty: Count = option(10, on="tables")
     """Features of ψ that no state has of its own: an untried action has mean Q zero and keeps the
     prior's variance."""
-    novelty_step: float = option(0.0, on="tables")
+    novelty_step: NonNegative = option(0.0, on="tables")
     """φ of each novelty feature at every step. Above 0, ψ also grows with the steps that lie ahead,
     so that a long known way is preferred to an untried end: right where most untried actions end
     the episode (tree), wrong where none does (chain)."""
-    novelty_eps: float = option(1e-6, on="tables")
+    novelty_eps: Positive = option(1e-6, on="tables")
     """Adam's ε of the novelty features, which lets ψ tell news n steps ahead from n + 1."""
-    random_features: int = option(0, on="networks")
+    random_features: Count = option(0, on="networks")
     """Features that are random waves of the observation, never trained: they separate states
     before the first reward, which learned features cannot."""
-    random_scale: float = option(3.0, on="networks")
+    random_scale: Positive = option(3.0, on="networks")
     """Radians that those waves turn on average over a distance of 1 in an observation."""
     successor_trains: Literal["all", "novelty"] = option("novelty", on="tables")
     """Features of ψ that the successor loss trains. novelty leaves the others to the Q loss, at
     zero until a reward is found: else the first change of ŵ would change Q in every state."""
-    q_weight: float = 10.0
+    q_weight: Positive = 10.0
     """Weight of the Q loss."""
     q_per_w: bool = option(False, on="networks")
     """True if the Q loss is divided by ‖ŵ‖², above 0.01: ψ learns from an error of Q times ŵ, which
@@ -70,28 +63,20 @@ class SUPlus(SuccessorUncertainties[BoundedModel], Learner[SUState[BoundedModel]
     policy: Literal["optimistic", "joint"] = "optimistic"
     """Reference policy π. optimistic: greedy on mean plus standard deviation of Q, which keeps the
     weight in ψ of what is new. joint: E[greedy policy of a sampled Q], as the paper has it."""
-    policy_samples: int = 20
+    policy_samples: Size = 20
     """Draws for policy = joint."""
-    value_eps: float = 1e-3
+    value_eps: Positive = 1e-3
     """Adam's ε of everything that learns from rewards. With the usual 1e-8, steps stay large
     however small an error is, and the maximum in the target adds up how Q wavers."""
-    hidden: int = option(128, on="networks")
-    """Width of the hidden layer."""
-    replay_capacity: int = 1_000_000
-    """Transitions in the replay."""
+    hidden: Size = option(128, on="networks")
+    replay_capacity: Size = 1_000_000
     replay: str = "recent-and-best(10, 20)"
-    """Replay strategy: uniform, prioritised(α) or recent-and-best(RECENT, BEST)."""
-    gradient_steps: int = 40
-    """Gradient steps after every episode, or after every `train_every` steps."""
-    redraw_every: int = option(0, on="steps")
+    gradient_steps: Count = 40
+    redraw_every: Count = option(0, on="steps")
     """Steps after which w is redrawn within an episode; 0 for never."""
 
     def __check_init__(self):
-        require_positive(self, "theta", "beta", "q_weight", "value_eps", "novelty_eps")
-        require_positive(self, "random_scale")
-        require_share(self, "zeta")
-        require_at_least(self, 1, "features", "policy_samples")
-        require_at_least(self, 0, "novelty", "novelty_step", "random_features", "redraw_every")
+        super().__check_init__()  # each option alone, before those that go together
         trains = self.novelty > 0 or self.successor_trains == "all"
         require(trains, "successor_trains must be all where there are no novelty features.")
         drawn = self.policy == "joint" or self.policy_samples == 20
@@ -99,59 +84,40 @@ class SUPlus(SuccessorUncertainties[BoundedModel], Learner[SUState[BoundedModel]
 
     @property
     def schedule(self) -> Schedule:
-        """Updates after every episode, or every few steps."""
-        when = (self.gradient_steps, self.train_every, self.warmup, self.envs, self.redraw_every)
-        drawn = (self.batch_size, self.replay_capacity, self.replay, self.n_step, self.discount)
-        return Schedule(*when, *drawn)
+        return dataclasses.replace(super().schedule, redraw_every=self.redraw_every)
 
-    def init(self, spec: EnvSpec, key: PRNG) -> SUState[BoundedModel]:
+    def init(self, spec: EnvSpec, key: PRNG) -> State:
         """Return N(0, θI), and tables with novelty features or a bounded network."""
         prior = Posterior.prior(self.features, self.theta, self.beta, self.zeta)
         name = "novelty" if spec.tabular else "random_features"
         given, most = getattr(self, name), self.features - 1
         require(given <= most, f"{name} must be from 0 to {most}, not {given}.")
         if spec.tabular:
-            rest = self.features - self.novelty
-            table = TabularSuccessors.create(
-                spec,
-                key,
-                psi_init=(1.0,) * self.novelty + (0.0 if self.novelty else 1.0,) * rest,
-                psi_only=self.novelty,
-                learning_rate=self.learning_rate,
-                eps=self.value_eps,
-                psi_only_eps=self.novelty_eps,
-            )
+            rest = (0.0 if self.novelty else 1.0,) * (self.features - self.novelty)
+            table = partial(TabularSuccessors.create, psi_init=(1.0,) * self.novelty + rest)
+            table = partial(table, psi_only=self.novelty, psi_only_eps=self.novelty_eps)
+            table = table(spec, key, learning_rate=self.learning_rate, eps=self.value_eps)
             trained = self.novelty if self.successor_trains == "novelty" else None
             return SUState(Novelty(table, self.novelty, self.novelty_step, trained), prior)
-        net = DeepSuccessors.create(
-            spec,
-            key,
-            features=self.features,
-            hidden=self.hidden,
-            torso=self.torso,
-            random_features=self.random_features,
-            random_scale=self.random_scale,
-            adam=self.adam(self.value_eps),
-            target_every=self.target_every,
-        )
+        net = partial(DeepSuccessors.create, features=self.features, hidden=self.hidden)
+        net = partial(net, random_features=self.random_features, random_scale=self.random_scale)
+        net = partial(net, adam=self.adam(self.value_eps), target_every=self.target_every)
+        net = net(spec, key, torso=self.torso)
         return SUState(Bounded(net, jnp.zeros(2), self.discount), prior)
 
     def reference(self) -> ReferencePolicy:
-        """Return π, as `policy` says."""
         return Optimistic() if self.policy == "optimistic" else Joint(self.policy_samples)
 
     def objective(self) -> Objective:
         """Return equation 4 with a weight on the Q loss."""
         return Weighted(self.q_weight, self.q_per_w, self.q_trains_w)
 
-    def observe(
-        self, state: SUState[BoundedModel], transitions: Transition, mask: Mask
-    ) -> SUState[BoundedModel]:
+    def observe(self, state: State, transitions: Transition, mask: Mask) -> State:
         """Update Λ, and the range of rewards that bounds Q."""
         state = super().observe(state, transitions, mask)
         return SUState(state.model.widen(transitions.reward, mask), state.posterior)
 
-    def targets(self, state: SUState[BoundedModel], batch: Batch, key: PRNG) -> Targets:
+    def targets(self, state: State, batch: Batch, key: PRNG) -> Targets:
         """Return y_SF and y_Q, bounded; over several steps y_SF has the φ in between too."""
         model = state.model
         psi = model.target_psi(batch.next_obs)

@@ -2,26 +2,22 @@
 
 from typing import ClassVar, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from surveyor.agents.learner import QLearner
-from surveyor.agents.options import require_positive, require_share
-from surveyor.inference.action_posteriors import ActionPosteriors
+from surveyor.agents.base import Q
+from surveyor.agents.bdqn import LastLayer, QBelief
+from surveyor.agents.options import Positive
 from surveyor.models.losses import bootstrap_factor, penalty, td_target, weighted_mean
-from surveyor.models.q import QModel
-from surveyor.models.uncertainty import DeepU, TabularU, UncertaintyModel
-from surveyor.types import PRNG, Batch, EnvSpec, Mask, Metrics, Obs, QPosterior, Transition, Update
+from surveyor.models.uncertainty import DeepU, Features, TabularU, UncertaintyModel
+from surveyor.types import PRNG, Batch, EnvSpec, Obs, QPosterior, Update
 
 
-class UBEState(eqx.Module):
+class UBEState(QBelief):
     """Everything that UBE changes."""
 
-    network: QModel
     u: UncertaintyModel
-    posteriors: ActionPosteriors
 
 
 class Noise(NamedTuple):
@@ -31,7 +27,7 @@ class Noise(NamedTuple):
     scale: Float[Array, ""]
 
 
-class UBE(QLearner[UBEState, Noise]):
+class UBE(LastLayer[UBEState, Noise]):
     """A variance for every Q value, propagated by a Bellman equation of its own.
 
     u(s, a) = ν(s, a) + γ² u(s', a') bounds the variance of Q(s, a), where ν(s, a) = φ(s)ᵀΣ_aφ(s) is
@@ -43,35 +39,21 @@ class UBE(QLearner[UBEState, Noise]):
     u is a softplus, so it is never negative and its root never NaN. Q̂ starts at zero.
     """
 
-    closed_form: ClassVar[bool] = True
     random_q: ClassVar[bool] = True
 
-    scale: float = 1.0
+    scale: Positive = 1.0
     """Factor on √u."""
-    theta: float = 1.0
-    """Prior variance of each weight."""
-    beta: float = 1.0
-    """Likelihood variance of a target."""
-    zeta: float = 1.0
-    """Decay of each Λ_a at every step."""
-    u_init: float = 1.0
+    u_init: Positive = 1.0
     """Start of u, for every state and action."""
-
-    def __check_init__(self):
-        require_positive(self, "scale", "theta", "beta", "u_init")
-        require_share(self, "zeta")
 
     def init(self, spec: EnvSpec, key: PRNG) -> UBEState:
         """Return a network with Q = 0, u at its start, and the prior of every action."""
-        prior = ActionPosteriors.prior(
-            spec.num_actions, self.hidden, self.theta, self.beta, self.zeta
-        )
         u = (
             TabularU.create(spec, self.u_init, self.learning_rate)
             if spec.tabular
             else DeepU.create(spec, self.u_init, self.hidden, self.learning_rate)
         )
-        return UBEState(self.q_model(spec, key, outputs=False), u, prior)
+        return UBEState(self.q_model(spec, key, outputs=False), self.prior(spec), u)
 
     def sample(self, state: UBEState, key: PRNG) -> Noise:
         """Draw the noise of a whole episode."""
@@ -82,18 +64,12 @@ class UBE(QLearner[UBEState, Noise]):
         """Return no noise."""
         return Noise(jnp.zeros((), jnp.int32), jnp.zeros(()))
 
-    def q(self, state: UBEState, index: Noise, obs: Obs) -> Float[Array, "*b actions"]:
+    def q(self, state: UBEState, index: Noise, obs: Obs) -> Q:
         """Return Q̂ + scale · √u · z, with the same z for the same index and state."""
-        mean, u = self._q(state, obs), self.uncertainty(state, obs)
+        mean, u = state.network.q(obs)[..., 0, :], self.uncertainty(state, obs)
         key, number = jax.random.key(index.seed), _number(obs, u.ndim - 1)
         draw = jax.vmap(lambda s: jax.random.normal(jax.random.fold_in(key, s), u.shape[-1:]))
         return mean + index.scale * jnp.sqrt(u) * draw(number.reshape(-1)).reshape(u.shape)
-
-    def observe(self, state: UBEState, transitions: Transition, mask: Mask) -> UBEState:
-        """Λ_a ← ζΛ_a + β⁻¹ φ(s) φ(s)ᵀ, for the action that was taken."""
-        features = self._features(state, transitions.obs)
-        posteriors = state.posteriors.update(features, transitions.action, mask)
-        return UBEState(state.network, state.u, posteriors)
 
     def learn(self, state: UBEState, batch: Batch, key: PRNG) -> tuple[UBEState, Update]:
         """Take one step of Q learning, and one of the Bellman equation of u."""
@@ -111,45 +87,29 @@ class UBE(QLearner[UBEState, Noise]):
         targets = td_target(batch, self.discount, jnp.max(next_q, axis=-1, keepdims=True))
         network, update = state.network.fit(batch, targets, self.loss)
         metrics = {**update.metrics, "u_loss": u_loss}
-        return UBEState(network, u, state.posteriors), Update(metrics, update.errors)
+        return UBEState(network, state.posteriors, u), Update(metrics, update.errors)
 
     def q_posterior(self, state: UBEState, obs: Obs, key: PRNG | None = None) -> QPosterior:
         """Return the exact belief: independent everywhere, with variance scale² u."""
         variance = self.scale**2 * self.uncertainty(state, obs)
-        return QPosterior(self._q(state, obs), jnp.diag(variance.reshape(-1)))
+        return QPosterior(state.network.q(obs)[..., 0, :], jnp.diag(variance.reshape(-1)))
 
-    def diagnose(self, state: UBEState, obs: Obs) -> Metrics:
-        """Return mean Q, and size and condition of the posteriors."""
-        return {**super().diagnose(state, obs), **state.posteriors.diagnose()}
-
-    def uncertainty(self, state: UBEState, obs: Obs) -> Float[Array, "*b actions"]:
+    def uncertainty(self, state: UBEState, obs: Obs) -> Q:
         """Return u(s, ·)."""
         return state.u.value(obs, self._features(state, obs))
 
     def _bellman(
-        self,
-        state: UBEState,
-        batch: Batch,
-        features: Float[Array, "b h"],
-        next_u: Float[Array, "b actions"],
-        next_action: Int[Array, " b"],
+        self, state: UBEState, batch: Batch, features: Features, next_u: Q, action: Int[Array, " b"]
     ) -> Float[Array, " b"]:
         """Return ν(s, a) + γ² u(s', a'); over several steps with ν of those between as well."""
         local = _of(state.posteriors.variance(features), batch.action)
-        if batch.trail is not None:
-            between = state.posteriors.variance(self._features(state, batch.trail.obs))
-            between = batch.trail.discount**2 * _of(between, batch.trail.action)
-            local = local + jnp.sum(between, axis=1)
-        return local + bootstrap_factor(batch, self.discount) ** 2 * _of(next_u, next_action)
-
-    def _features(self, state: UBEState, obs: Obs) -> Float[Array, "*b h"]:
-        return state.network.features(obs)[..., 0, :]
-
-    def _q(self, state: UBEState, obs: Obs) -> Float[Array, "*b actions"]:
-        return state.network.q(obs)[..., 0, :]
+        if (trail := batch.trail) is not None:
+            between = state.posteriors.variance(self._features(state, trail.obs))
+            local += jnp.sum(trail.discount**2 * _of(between, trail.action), axis=1)
+        return local + bootstrap_factor(batch, self.discount) ** 2 * _of(next_u, action)
 
 
-def _of(values: Float[Array, "*b actions"], action: Int[Array, "*b"]) -> Float[Array, "*b"]:
+def _of(values: Q, action: Int[Array, "*b"]) -> Float[Array, "*b"]:
     return jnp.take_along_axis(values, action[..., None], axis=-1)[..., 0]
 
 

@@ -4,9 +4,9 @@ import math
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
-from surveyor.agents.base import Agent
+from surveyor.agents.base import Action, Agent, Q, Ties
 from surveyor.agents.options import option
 from surveyor.types import PRNG, Batch, EnvSpec, Mask, Obs, Schedule, Transition, Update
 
@@ -37,11 +37,9 @@ class Uniform(Agent[UniformState, None]):
 
     @property
     def schedule(self) -> Schedule:
-        """No updates."""
         return Schedule(envs=self.envs)
 
     def init(self, spec: EnvSpec, key: PRNG) -> UniformState:
-        """Return the sizes of the environment's spaces."""
         return UniformState(jnp.zeros(spec.num_actions), len(spec.shape))
 
     def sample(self, state: UniformState, key: PRNG) -> None:
@@ -50,25 +48,15 @@ class Uniform(Agent[UniformState, None]):
     def greedy(self, state: UniformState) -> None:
         """Return nothing."""
 
-    def q(self, state: UniformState, index: None, obs: Obs) -> Float[Array, "*b actions"]:
-        """Return zeros."""
+    def q(self, state: UniformState, index: None, obs: Obs) -> Q:
         lead = obs.shape[: obs.ndim - state.dimensions]
         return jnp.broadcast_to(state.q, (*lead, *state.q.shape))
 
-    def act(
-        self,
-        state: UniformState,
-        index: None,
-        obs: Obs,
-        u: Float[Array, " actions"],
-    ) -> Int[Array, ""]:
-        """Return any action."""
+    def act(self, state: UniformState, index: None, obs: Obs, u: Ties) -> Action:
         return jnp.argmax(u)
 
     def observe(self, state: UniformState, transitions: Transition, mask: Mask) -> UniformState:
-        """Change nothing."""
         return state
 
     def learn(self, state: UniformState, batch: Batch, key: PRNG) -> tuple[UniformState, Update]:
-        """Change nothing."""
         return state, Update()

@@ -1,1 +1,1 @@
-"""Posteriors, the empirical MDP and its solution, sampling."""
+"""Posteriors, reference policies, and the empirical MDP with its solution and draws."""

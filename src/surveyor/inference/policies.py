@@ -57,7 +57,6 @@ class PerExample(eqx.Module):
     """The greedy policy of one draw of w for each state, as algorithm 1 has it."""
 
     scale: float = 1.0
-    """Factor on the deviation of Q from its mean."""
 
     def __call__(self, posterior: Posterior, psi: Psi, q: Values, key: PRNG) -> Values:
         noise = posterior.sample(key, (len(q),), jnp.zeros(psi.shape[-1]))
@@ -70,7 +69,6 @@ class Marginal(eqx.Module):
 
     samples: int
     scale: float = 1.0
-    """Factor on the deviation of Q from its mean."""
 
     def __call__(self, posterior: Posterior, psi: Psi, q: Values, key: PRNG) -> Values:
         deviations = jnp.sqrt(posterior.variance(psi))[:, :, None]

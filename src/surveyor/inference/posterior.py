@@ -16,9 +16,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
-from surveyor.types import PRNG
+from surveyor.types import PRNG, Mask
 
 FLOOR = 1e-8
 """Smallest diagonal of R as a share of its column's norm: below it float32 sees zero."""
@@ -71,10 +71,7 @@ class Posterior(eqx.Module):
         return Posterior(R, triangle[:, d], self.beta, self.zeta)
 
     def sample(
-        self,
-        key: PRNG,
-        shape: tuple[int, ...] = (),
-        mean: Float[Array, " d"] | None = None,
+        self, key: PRNG, shape: tuple[int, ...] = (), mean: Float[Array, " d"] | None = None
     ) -> Float[Array, "*shape d"]:
         """Draw w ~ N(mean, Σ_w) in this shape, around μ_w unless another mean is given (SU's ŵ)."""
         d = self.z.size
@@ -114,6 +111,59 @@ class Posterior(eqx.Module):
     def _whiten(self, features: Float[Array, "*n d"]) -> Float[Array, "d rows"]:
         """Return R⁻ᵀφ, a column for each row, so that ΦΣ_wΦᵀ is a Gram matrix, never indefinite."""
         return solve_triangular(self.R, features.reshape(-1, self.z.size).T, trans=1)
+
+
+class ActionPosteriors(eqx.Module):
+    """One independent posterior for each action, over weights of features φ(s) (BDQN, UBE)."""
+
+    each: Posterior
+    """All posteriors, along the first axis of every array."""
+
+    @classmethod
+    def prior(
+        cls, actions: int, d: int, theta: float, beta: float, zeta: float
+    ) -> "ActionPosteriors":
+        """Return N(0, θI) for every action, with likelihood variance β and decay ζ."""
+        one = Posterior.prior(d, theta, beta, zeta)
+        return cls(jax.tree.map(lambda x: jnp.broadcast_to(x, (actions, *x.shape)), one))
+
+    def update(
+        self, features: Float[Array, "n d"], action: Int[Array, " n"], mask: Mask
+    ) -> "ActionPosteriors":
+        """Condition the covariance of each action's weights on the rows in which it was taken."""
+        if len(action) < len(self.each.R):  # row by row: no action is touched that was not taken
+
+            def one(i, each):
+                old = jax.tree.map(lambda x: x[action[i]], each)
+                new = old.update(features[i], None, mask[i])
+                return jax.tree.map(lambda x, one: x.at[action[i]].set(one), each, new)
+
+            return ActionPosteriors(jax.lax.fori_loop(0, len(action), one, self.each))
+        taken = action == jnp.arange(len(self.each.R))[:, None]
+        update = jax.vmap(lambda one, taken: one.update(features, None, mask & taken))
+        return ActionPosteriors(update(self.each, taken))
+
+    def sample(self, key: PRNG, mean: Float[Array, "actions d"]) -> Float[Array, "actions d"]:
+        """Draw w_a ~ N(mean_a, Σ_a), independently for each action."""
+        draw = jax.vmap(lambda one, key, mean: one.sample(key, (), mean))
+        return draw(self.each, jax.random.split(key, len(mean)), mean)
+
+    def variance(self, features: Float[Array, "*n d"]) -> Float[Array, "*n actions"]:
+        """Return φᵀΣ_aφ of each row, under every action."""
+        return jax.vmap(lambda one: one.variance(features), out_axes=-1)(self.each)
+
+    def joint_covariance(self, features: Float[Array, "n d"]) -> Float[Array, "pairs pairs"]:
+        """Return the covariance of ⟨φ(s), w_a⟩ at all rows and actions; zero between actions."""
+        blocks = jax.vmap(lambda one: one.joint_covariance(features))(self.each)
+        actions, n = blocks.shape[:2]
+        joint = jnp.einsum("aij,ab->iajb", blocks, jnp.eye(actions))
+        return joint.reshape(n * actions, n * actions)
+
+    def diagnose(self) -> dict[str, Float[Array, ""]]:
+        """Return the trace of Σ over the weights of all actions, and the worst condition number."""
+        found = jax.lax.map(lambda one: one.diagnose(), self.each)
+        trace, condition = found["posterior_trace"], found["posterior_condition"]
+        return {"posterior_trace": jnp.sum(trace), "posterior_condition": jnp.max(condition)}
 
 
 def _triangle(known: Float[Array, "d m"], rows: Float[Array, "n m"]) -> Float[Array, "d m"]:
