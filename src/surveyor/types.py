@@ -14,6 +14,7 @@ else:
 
 PRNG = Key[Array, ""]
 Obs = Shaped[Array, "..."]
+States = Int[Array, "*b"]  # observations that are numbers
 Mask = Bool[Array, " n"]
 
 
@@ -23,13 +24,11 @@ class EnvSpec(eqx.Module):
     num_states: int = eqx.field(static=True)
     """Size of a `Discrete` observation space, whose observations are numbers; 0 for all others."""
     num_actions: int = eqx.field(static=True)
-    """Size of the discrete action space."""
     horizon: int = eqx.field(static=True, default=0)
     """Largest number of steps in an episode; 0 if unknown."""
     shape: tuple[int, ...] = eqx.field(static=True, default=())
-    """Shape of an observation."""
+    """Shape of an observation, whose numbers have type `dtype`."""
     dtype: str = eqx.field(static=True, default="int32")
-    """Type of an observation's numbers."""
     stack: int = eqx.field(static=True, default=0)
     """Frames that an observation stacks along its first axis, the newest last, so that the replay
     can store each frame once; 0 where observations share nothing."""
@@ -96,7 +95,6 @@ class Update(eqx.Module):
     """The outcome of one gradient step, beside the new state."""
 
     metrics: Metrics = eqx.field(default_factory=dict)
-    """Losses to log."""
     errors: Float[Array, " batch"] | None = None
     """Temporal difference error of each example, which a prioritised replay draws by."""
 
@@ -118,7 +116,6 @@ class Schedule(eqx.Module):
     redraw_every: int = 0
     """Steps after which an index is redrawn within an episode; 0 for never."""
     batch_size: int = 1
-    """Transitions in a batch."""
     capacity: int = 1
     """Transitions in the replay."""
     replay: str = "uniform"

@@ -13,7 +13,7 @@ import pytest
 from surveyor import SU
 from surveyor.agents import su
 from surveyor.inference.policies import Joint, Marginal, PerExample
-from surveyor.models.objectives import Equation4
+from surveyor.models.losses import Equation4
 from surveyor.types import Batch, EnvSpec, Schedule
 from tests.common import SMALL as IMAGES
 from tests.common import VECTOR, begun, compiled, observations

@@ -11,7 +11,7 @@ import pytest
 from surveyor import SUPlus
 from surveyor.agents.su_plus import one_step
 from surveyor.inference.policies import Joint, Optimistic
-from surveyor.models.objectives import Weighted
+from surveyor.models.losses import Weighted
 from surveyor.models.successors import Bounded, Novelty
 from surveyor.types import EnvSpec, Schedule, Trail
 from tests.agents.test_su import transition

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from surveyor.models.objectives import Equation4, Targets, Weighted
+from surveyor.models.losses import Equation4, Targets, Weighted
 from surveyor.models.successors import Outputs
 from surveyor.types import Batch, Trail
 

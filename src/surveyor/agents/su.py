@@ -14,8 +14,7 @@ from surveyor.agents.options import Count, Positive, Share, Size, option, requir
 from surveyor.inference.policies import Joint, Marginal, PerExample, ReferencePolicy, entropy
 from surveyor.inference.posterior import Posterior
 from surveyor.models.deep_successors import DeepSuccessors, Normalise
-from surveyor.models.losses import Penalty, bootstrap_factor
-from surveyor.models.objectives import Equation4, Objective, Targets
+from surveyor.models.losses import Equation4, Objective, Penalty, Targets, bootstrap_factor
 from surveyor.models.optimiser import Adam
 from surveyor.models.successors import SuccessorModel
 from surveyor.models.tabular_successors import Layers, TabularSuccessors

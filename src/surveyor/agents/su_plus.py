@@ -13,8 +13,7 @@ from surveyor.agents.su import SuccessorUncertainties, SUState, W
 from surveyor.inference.policies import Joint, Optimistic, ReferencePolicy
 from surveyor.inference.posterior import Posterior
 from surveyor.models.deep_successors import DeepSuccessors
-from surveyor.models.losses import bootstrap_factor
-from surveyor.models.objectives import Objective, Targets, Weighted
+from surveyor.models.losses import Objective, Targets, Weighted, bootstrap_factor
 from surveyor.models.successors import Bounded, BoundedModel, Novelty
 from surveyor.models.tabular_successors import TabularSuccessors
 from surveyor.types import PRNG, Batch, EnvSpec, Mask, Schedule, Trail, Transition

@@ -1,19 +1,21 @@
 """Successor features of vectors and images: the network of the paper's appendix C.2."""
 
+import dataclasses
 import math
 from typing import Any, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Shaped
+from jaxtyping import Array, Float
 
 from surveyor.models.layers import Dense
 from surveyor.models.optimiser import Adam, Trained
-from surveyor.models.successors import Loss, Outputs, unit
+from surveyor.models.successors import Actions, Loss, Outputs, Phi, Psi, W, unit
 from surveyor.models.torsos import Torso, TorsoName
 from surveyor.types import PRNG, EnvSpec, Obs
 
+Hidden = Float[Array, "h b"]
 Normalise = Literal["each", "together", "none"]
 """Norm of φ: 1 for each action (paper), 1 for all actions together (released Atari code), or as it
 comes (released tabular code)."""
@@ -27,7 +29,7 @@ class SuccessorNet(eqx.Module):
     """The hidden layer to φ for each action, side by side, before their ReLU."""
     psi: Dense
     """The hidden layer to ψ̄, and to ψ̃ for each action, side by side."""
-    w: Float[Array, " d"]
+    w: W
 
 
 class DeepSuccessors(eqx.Module):
@@ -80,35 +82,26 @@ class DeepSuccessors(eqx.Module):
         return cls(Trained.create(net, adam, target_every), waves, a, normalise, psi_relu)
 
     @property
-    def w(self) -> Float[Array, " d"]:
-        """ŵ."""
+    def w(self) -> W:
         return self.trained.net.w
 
     @property
-    def target_w(self) -> Float[Array, " d"]:
-        """ŵ of the target network."""
+    def target_w(self) -> W:
         return self.trained.target.w
 
-    def psi(self, obs: Obs) -> Float[Array, "*b actions d"]:
-        """Return ψ̂(s, ·)."""
+    def psi(self, obs: Obs) -> Psi:
         return self._psi(self.trained.net, obs)
 
-    def target_psi(self, obs: Obs) -> Float[Array, "*b actions d"]:
-        """Return ψ̂(s, ·) of the target network."""
+    def target_psi(self, obs: Obs) -> Psi:
         return self._psi(self.trained.target, obs)
 
-    def phi(self, obs: Obs, action: Int[Array, "*b"]) -> Float[Array, "*b d"]:
-        """Return φ̂(s, a)."""
+    def phi(self, obs: Obs, action: Actions) -> Phi:
         net = self.trained.net
         rows, lead = net.torso.flatten(obs)
         phi = self._phi(net, net.torso(rows), rows, action.reshape(-1))
         return phi.reshape(*lead, -1)
 
-    def fit(
-        self, obs: Shaped[Array, "b ..."], action: Int[Array, " b"], loss: Loss
-    ) -> tuple["DeepSuccessors", Any]:
-        """Take one step of Adam on a loss of ψ̂(s, a), φ̂(s, a) and ŵ."""
-
+    def fit(self, obs: Obs, action: Actions, loss: Loss) -> tuple["DeepSuccessors", Any]:
         def of_net(net: SuccessorNet):
             hidden = net.torso(obs)
             taken = jax.nn.one_hot(action, self.actions)[:, :, None]
@@ -116,28 +109,19 @@ class DeepSuccessors(eqx.Module):
             return loss(Outputs(psi, self._phi(net, hidden, obs, action), net.w))
 
         gradients, found = jax.grad(of_net, has_aux=True)(self.trained.net)
-        trained = self.trained.update(gradients)
-        return eqx.tree_at(lambda model: model.trained, self, trained), found
+        return dataclasses.replace(self, trained=self.trained.update(gradients)), found
 
-    def _psi(self, net: SuccessorNet, obs: Obs) -> Float[Array, "*b actions d"]:
+    def _psi(self, net: SuccessorNet, obs: Obs) -> Psi:
         rows, lead = net.torso.flatten(obs)
         psi = self._successors(net, net.torso(rows))
         return psi.reshape(*lead, self.actions, -1)
 
-    def _successors(
-        self, net: SuccessorNet, hidden: Float[Array, "h b"]
-    ) -> Float[Array, "b actions d"]:
+    def _successors(self, net: SuccessorNet, hidden: Hidden) -> Psi:
         both = net.psi(hidden).reshape(1 + self.actions, -1, hidden.shape[1])
         psi = jnp.moveaxis(both[:1] + both[1:], 2, 0)
         return jax.nn.relu(psi) if self.psi_relu else psi
 
-    def _phi(
-        self,
-        net: SuccessorNet,
-        hidden: Float[Array, "h b"],
-        obs: Shaped[Array, "b ..."],
-        action: Int[Array, " b"],
-    ) -> Float[Array, "b d"]:
+    def _phi(self, net: SuccessorNet, hidden: Hidden, obs: Obs, action: Actions) -> Phi:
         taken = jax.nn.one_hot(action, self.actions, axis=0)[:, None]
         outputs = net.phi(hidden).reshape(self.actions, -1, len(action))
         if self.normalise == "together":
@@ -172,9 +156,7 @@ class Waves(eqx.Module):
         unit = 1 / 255 if spec.dtype == "uint8" else 1.0
         return cls(directions, phases, unit / (inputs**0.5 if len(spec.shape) == 3 else 1.0))
 
-    def __call__(
-        self, obs: Shaped[Array, "b ..."], action: Int[Array, " b"]
-    ) -> Float[Array, "b k"]:
+    def __call__(self, obs: Obs, action: Actions) -> Float[Array, "b k"]:
         x = obs.reshape(len(obs), -1).astype(jnp.float32) * self.scale
         angles = jnp.einsum("bi,aik->bak", x, self.directions) + self.phases
         taken = jax.nn.one_hot(action, len(self.phases))[:, :, None]

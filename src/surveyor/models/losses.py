@@ -1,12 +1,18 @@
-"""Targets, and losses per example with the paper's equation numbers, to be `jax.vmap`ped."""
+"""Targets, losses of each example with the paper's equation numbers, and objectives of them."""
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from surveyor.types import Batch
+from surveyor.models.successors import Outputs, Phi, W
+from surveyor.types import Batch, Update
 
+Each = Float[Array, "*b"]
+PerHead = Float[Array, "b g"]
 Penalty = Literal["squared", "smooth_l1"]
 """Penalty of an error: squared (paper) or smooth-L1 (released code)."""
 
@@ -26,9 +32,7 @@ def bootstrap_factor(batch: Batch, discount: float) -> Float[Array, " b"]:
     return ahead * (1.0 - batch.terminated)
 
 
-def td_target(
-    batch: Batch, discount: float, next_value: Float[Array, "b g"]
-) -> Float[Array, "b g"]:
+def td_target(batch: Batch, discount: float, next_value: PerHead) -> PerHead:
     """Return r + γ V(s') for one or several values of s', and r at the end of an episode."""
     return batch.reward[:, None] + bootstrap_factor(batch, discount)[:, None] * next_value
 
@@ -38,33 +42,86 @@ def weighted_mean(losses: Float[Array, " b"], batch: Batch) -> Float[Array, ""]:
     return jnp.mean(losses if batch.weight is None else batch.weight * losses)
 
 
-def successor_loss(
-    psi: Float[Array, " d"],
-    phi: Float[Array, " d"],
-    next_psi: Float[Array, " d"],
-    kind: Penalty = "squared",
-) -> Float[Array, ""]:
+def successor_loss(psi: Phi, phi: Phi, next_psi: Phi, kind: Penalty = "squared") -> Each:
     """Equation 4, first term: ‖ψ_t - φ_t - γ(ψ_{t+1})†‖², given γ(ψ_{t+1})†.
 
     The paper sums squared errors over features; the released code averages smooth-L1 errors.
     """
     errors = penalty(psi - phi - next_psi, kind)
-    return jnp.sum(errors) if kind == "squared" else jnp.mean(errors)
+    return jnp.sum(errors, axis=-1) if kind == "squared" else jnp.mean(errors, axis=-1)
 
 
-def reward_loss(
-    w: Float[Array, " d"], phi: Float[Array, " d"], reward: Float[Array, ""]
-) -> Float[Array, ""]:
+def reward_loss(w: W, phi: Phi, reward: Each) -> Each:
     """Equation 4, second term: |⟨ŵ, φ_t⟩ - r_{t+1}|²."""
-    return jnp.square(jnp.sum(w * phi) - reward)
+    return jnp.square(jnp.sum(w * phi, axis=-1) - reward)
 
 
-def q_loss(
-    w: Float[Array, " d"],
-    psi: Float[Array, " d"],
-    reward: Float[Array, ""],
-    next_q: Float[Array, ""],
-    kind: Penalty = "squared",
-) -> Float[Array, ""]:
+def q_loss(w: W, psi: Phi, reward: Each, next_q: Each, kind: Penalty = "squared") -> Each:
     """Equation 4, third term: |⟨ŵ, ψ_t⟩ - γ⟨ŵ, ψ_{t+1}⟩† - r_{t+1}|², given γ⟨ŵ, ψ_{t+1}⟩†."""
-    return penalty(jnp.sum(w * psi) - reward - next_q, kind)
+    return penalty(jnp.sum(w * psi, axis=-1) - reward - next_q, kind)
+
+
+class Targets(NamedTuple):
+    """The parts of equation 4 that are held fixed: y_SF and y_Q."""
+
+    psi: Float[Array, "b d"]
+    q: Each
+
+
+Scored = tuple[Float[Array, ""], Update]
+"""A loss, its terms as metrics, and each example's error of Q."""
+Objective = Callable[[Batch, Targets, Outputs], Scored]
+"""A loss of a successor model's outputs."""
+
+
+class Equation4(eqx.Module):
+    """Equation 4: successor feature loss + reward loss + Q value loss."""
+
+    loss: Penalty
+    """Penalty of the first and the third."""
+    trains_phi: bool
+    """True if the first trains φ as well."""
+
+    def __call__(self, batch: Batch, targets: Targets, outputs: Outputs) -> Scored:
+        psi, phi, w, _ = outputs
+        fixed_phi = phi if self.trains_phi else jax.lax.stop_gradient(phi)
+        successor = successor_loss(psi, fixed_phi, targets.psi, self.loss)
+        reward = reward_loss(w, phi, batch.reward)
+        q = q_loss(w, psi, batch.reward, targets.q, self.loss)
+        errors = psi @ w - batch.reward - targets.q
+        return _total(batch, (successor, reward, q), errors, 1.0)
+
+
+LEAST_W = 0.01
+"""Smallest ‖ŵ‖² that the Q loss is divided by: ŵ is 0 until the first reward."""
+
+
+class Weighted(eqx.Module):
+    """Equation 4 with smooth-L1 losses, φ held fixed in the first, and a weight on the third."""
+
+    q_weight: float
+    per_w: bool
+    """True if the Q loss is divided by ‖ŵ‖²."""
+    q_trains_w: bool
+    """True if the Q loss trains ŵ as well."""
+
+    def __call__(self, batch: Batch, targets: Targets, outputs: Outputs) -> Scored:
+        psi, phi, w, _ = outputs
+        fixed_phi, trained = jax.lax.stop_gradient(phi), slice(outputs.trained)
+        fixed_w = w if self.q_trains_w else jax.lax.stop_gradient(w)
+        parts = [part[:, trained] for part in (psi, fixed_phi, targets.psi)]
+        successor = successor_loss(*parts, kind="smooth_l1")
+        reward = reward_loss(w, phi, batch.reward if batch.trail is None else batch.trail.reward)
+        q = q_loss(fixed_w, psi, batch.reward, targets.q, "smooth_l1")
+        weight = self.q_weight
+        if self.per_w:
+            weight = weight / jnp.maximum(jax.lax.stop_gradient(jnp.vdot(w, w)), LEAST_W)
+        errors = psi @ fixed_w - batch.reward - targets.q
+        return _total(batch, (successor, reward, q), errors, weight)
+
+
+def _total(batch: Batch, losses: tuple[Each, Each, Each], errors: Each, q_weight: Any) -> Scored:
+    """Return the sum of the three losses' means, that of Q times its weight."""
+    successor, reward, q = (weighted_mean(each, batch) for each in losses)
+    metrics = {"successor_loss": successor, "reward_loss": reward, "q_loss": q}
+    return successor + reward + q_weight * q, Update(metrics, errors)

@@ -5,85 +5,231 @@ There is no output bias: it would carry what is learnt in one state into all oth
 over W would not be one over Q.
 """
 
-from typing import Protocol, TypeVar, runtime_checkable
-
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from surveyor.models.losses import Penalty, penalty
-from surveyor.types import Batch, Obs, Update
+from surveyor.models.layers import matmul
+from surveyor.models.losses import Penalty, PerHead, Scored, penalty
+from surveyor.models.optimiser import Adam, Trained
+from surveyor.models.tables import RowAdam, Rows, Table
+from surveyor.models.torsos import Torso, TorsoName
+from surveyor.types import PRNG, Batch, EnvSpec, Obs, States, Update
 
 Heads = Int[Array, " g"]
+Which = Heads | None  # all heads if None
 QValues = Float[Array, "*b g actions"]
-Model = TypeVar("Model")  # not `Self`, which beartype cannot check here
+Features = Float[Array, "*b g h"]
+Shared = Float[Array, "g width"]
+Weight = PerHead | float
 
 
-@runtime_checkable
-class FixedQ(Protocol):
-    """Q values that are never trained, of the heads of an ensemble."""
-
-    def q(self, obs: Obs, heads: Heads) -> QValues:
-        """Return Q(s, ·) of these heads."""
-        ...
-
-    def taken(self, batch: Batch, heads: Heads) -> Float[Array, "b g"]:
-        """Return Q(s, a) of the actions in a batch."""
-        ...
-
-
-@runtime_checkable
-class QModel(Protocol):
-    """An ensemble of Q functions with its optimiser."""
-
-    @property
-    def heads(self) -> int:
-        """Number of heads."""
-        ...
-
-    @property
-    def weights(self) -> Float[Array, "heads h actions"]:
-        """W of all heads."""
-        ...
-
-    def features(self, obs: Obs, heads: Heads | None = None) -> Float[Array, "*b g h"]:
-        """Return φ(s), the hidden layer, of these heads or of all."""
-        ...
-
-    def q(self, obs: Obs, heads: Heads | None = None) -> QValues:
-        """Return Q(s, ·) of these heads or of all."""
-        ...
-
-    def target_q(self, obs: Obs, heads: Heads | None = None) -> QValues:
-        """Return Q(s, ·) of the target network."""
-        ...
-
-    def fit(
-        self: Model,
-        batch: Batch,
-        targets: Float[Array, "b g"],
-        kind: Penalty,
-        heads: Heads | None = None,
-        mask: Float[Array, "b g"] | float = 1.0,
-    ) -> tuple[Model, Update]:
-        """Take one step of Adam on each head's own targets, weighted by `mask`."""
-        ...
-
-    def fixed(self, scale: float) -> FixedQ:
-        """Return the current Q values times a factor, to be trained no more."""
-        ...
-
-
-def q_losses(
-    q: Float[Array, "b g actions"],
-    batch: Batch,
-    targets: Float[Array, "b g"],
-    kind: Penalty,
-    mask: Float[Array, "b g"] | float,
-) -> tuple[Float[Array, ""], Update]:
+def q_losses(q: QValues, batch: Batch, targets: PerHead, kind: Penalty, mask: Weight) -> Scored:
     """Return the summed loss of Q(s, a), and each example's error."""
     taken = jax.nn.one_hot(batch.action, q.shape[-1])[:, None, :]
     errors = jnp.sum(q * taken, axis=-1) - targets
     weight = mask if batch.weight is None else mask * batch.weight[:, None]
     losses = weight * penalty(errors, kind)
     return jnp.sum(losses), Update({"q_loss": jnp.mean(losses)}, jnp.mean(errors, axis=1))
+
+
+class QNet(eqx.Module):
+    """A torso, and W of every head on it."""
+
+    torso: Torso
+    W: Float[Array, "h outputs"]
+    heads: int = eqx.field(static=True)
+
+    def q(self, obs: Obs, heads: Which = None) -> QValues:
+        """Return Q(s, ·) of these heads or of all."""
+        rows, lead = self.torso.flatten(obs)
+        q = matmul(self.W.T, self.torso(rows)).T.reshape(*lead, self.heads, -1)
+        return q if heads is None else q[..., heads, :]
+
+    def taken(self, batch: Batch, heads: Heads) -> PerHead:
+        """Return Q(s, a) of the actions in a batch."""
+        action = batch.action[:, None, None]
+        return jnp.take_along_axis(self.q(batch.obs, heads), action, axis=-1)[..., 0]
+
+
+class DeepQ(eqx.Module):
+    """All heads share one network, whose hidden layer is φ(s), with its target network."""
+
+    trained: Trained[QNet]
+
+    @classmethod
+    def create(
+        cls,
+        spec: EnvSpec,
+        key: PRNG,
+        *,
+        heads: int,
+        width: int,
+        torso: TorsoName,
+        adam: Adam,
+        target_every: int,
+        outputs: bool = True,
+    ) -> "DeepQ":
+        """Draw normal weights; with `outputs` false W and so Q start at zero."""
+        torso_key, output_key = jax.random.split(key)
+        W = jax.random.normal(output_key, (width, heads * spec.num_actions)) * width**-0.5
+        net = QNet(Torso.create(spec, torso, width, torso_key), W * outputs, heads)
+        return cls(Trained.create(net, adam, target_every))
+
+    @property
+    def heads(self) -> int:
+        """Number of heads."""
+        return self.trained.net.heads
+
+    @property
+    def weights(self) -> Float[Array, "heads h actions"]:
+        """W of all heads."""
+        W = self.trained.net.W
+        return jnp.moveaxis(W.reshape(len(W), self.heads, -1), 1, 0)
+
+    def features(self, obs: Obs, heads: Which = None) -> Features:
+        """Return φ(s), which all heads share."""
+        torso = self.trained.net.torso
+        rows, lead = torso.flatten(obs)
+        return torso(rows).T.reshape(*lead, 1, -1)
+
+    def q(self, obs: Obs, heads: Which = None) -> QValues:
+        return self.trained.net.q(obs, heads)
+
+    def target_q(self, obs: Obs, heads: Which = None) -> QValues:
+        """Return Q(s, ·) of the target network."""
+        return self.trained.target.q(obs, heads)
+
+    def fit(
+        self, batch: Batch, targets: PerHead, kind: Penalty, heads: Which = None, mask: Weight = 1.0
+    ) -> tuple["DeepQ", Update]:
+        """Take one step of Adam on the mean over heads of their own losses, weighted by `mask`."""
+
+        def loss(net: QNet):
+            total, update = q_losses(net.q(batch.obs, heads), batch, targets, kind, mask)
+            return total / targets.size, update
+
+        gradients, update = jax.grad(loss, has_aux=True)(self.trained.net)
+        return DeepQ(self.trained.update(gradients)), update
+
+    def fixed(self, scale: float) -> QNet:
+        """Return the current Q values times a factor, to be trained no more."""
+        net = self.trained.net
+        return eqx.tree_at(lambda net: net.W, net, scale * net.W)
+
+
+class TabularQ(eqx.Module):
+    """Q_k(s, ·) = W_kᵀ ReLU(U_k,s + b_k).
+
+    Head k's first layer at state s is row `s · heads + k` of one table, and all that its states
+    share is row k of another, so that a gradient step touches only the rows of the states and of
+    the heads that it trains, and any number of heads is one batched computation.
+    """
+
+    hidden: Table
+    """U: a row for each state and head."""
+    shared: Table
+    """b and W: a row for each head."""
+    steps: Int[Array, " heads"]
+    """Gradient steps that each head has taken."""
+    adam: RowAdam = eqx.field(static=True)
+
+    @classmethod
+    def create(
+        cls,
+        spec: EnvSpec,
+        key: PRNG,
+        *,
+        heads: int,
+        width: int,
+        learning_rate: float,
+        outputs: bool = True,
+    ) -> "TabularQ":
+        """Draw Xavier normal tables; with `outputs` false W and so Q start at zero."""
+        hidden_key, output_key = jax.random.split(key)
+        n, k, h, a = spec.num_states, heads, width, spec.num_actions
+        U = jax.random.normal(hidden_key, (n * k, h)) * (2 / (n + h)) ** 0.5
+        W = jax.random.normal(output_key, (k, h * a)) * (2 / (h + a)) ** 0.5 * outputs
+        shared = Table.create(jnp.concatenate([jnp.zeros((k, h)), W], axis=1))
+        return cls(Table.create(U), shared, jnp.zeros(k, jnp.int32), RowAdam(learning_rate))
+
+    @property
+    def heads(self) -> int:
+        return len(self.steps)
+
+    @property
+    def weights(self) -> Float[Array, "heads h actions"]:
+        shared = self.adam.fetch(self.shared, jnp.arange(self.heads), self.steps)
+        return self._unpack(shared.value)[1]
+
+    def features(self, obs: States, heads: Which = None) -> Features:
+        """Return φ(s), the hidden layer, of these heads or of all."""
+        hidden, shared = self._fetch(obs, heads)
+        return jax.nn.relu(hidden.value + self._unpack(shared.value)[0])
+
+    def q(self, obs: States, heads: Which = None) -> QValues:
+        hidden, shared = self._fetch(obs, heads)
+        return self._q(hidden.value, shared.value)
+
+    def target_q(self, obs: States, heads: Which = None) -> QValues:
+        """Return Q(s, ·): tables have no target network."""
+        return self.q(obs, heads)
+
+    def fit(
+        self, batch: Batch, targets: PerHead, kind: Penalty, heads: Which = None, mask: Weight = 1.0
+    ) -> tuple["TabularQ", Update]:
+        heads = jnp.arange(self.heads) if heads is None else heads
+        hidden, shared = self._fetch(batch.obs, heads)
+
+        def loss(hidden, shared):
+            total, update = q_losses(self._q(hidden, shared), batch, targets, kind, mask)
+            return total / len(targets), update
+
+        gradients, update = jax.grad(loss, (0, 1), has_aux=True)(hidden.value, shared.value)
+        steps, adam, ids = self.steps[heads], self.adam, self._ids(batch.obs, heads)
+        new_hidden = adam.update(self.hidden, ids, hidden, gradients[0], steps)
+        group = jax.tree.map(lambda x: x[None], shared)  # of which all rows are distinct
+        new_shared = adam.update(self.shared, heads[None], group, gradients[1][None], steps)
+        return TabularQ(new_hidden, new_shared, self.steps.at[heads].add(1), adam), update
+
+    def fixed(self, scale: float) -> "FixedTable":
+        states = jnp.arange(len(self.hidden.packed) // self.heads)
+        return FixedTable(scale * jax.lax.map(self.q, states, batch_size=1024))
+
+    def _fetch(self, obs: States, heads: Which) -> tuple[Rows, Rows]:
+        heads = jnp.arange(self.heads) if heads is None else heads
+        hidden = self.adam.fetch(self.hidden, self._ids(obs, heads), self.steps[heads])
+        return hidden, self.adam.fetch(self.shared, heads, self.steps[heads])
+
+    def _ids(self, obs: States, heads: Heads) -> Int[Array, "*b g"]:
+        return obs[..., None] * self.heads + heads
+
+    def _unpack(self, shared: Shared) -> tuple[Float[Array, "g h"], Float[Array, "g h actions"]]:
+        width = self.hidden.width
+        return shared[:, :width], shared[:, width:].reshape(len(shared), width, -1)
+
+    def _q(self, hidden: Features, shared: Shared) -> QValues:
+        bias, W = self._unpack(shared)
+        features = jax.nn.relu(hidden + bias)
+        # A sum for each action: as one product, XLA would transpose every array for it.
+        q = [jnp.sum(features * W[..., a], axis=-1) for a in range(W.shape[-1])]
+        return jnp.stack(q, axis=-1)
+
+
+class FixedTable(eqx.Module):
+    """Q values of every state that are never trained."""
+
+    values: Float[Array, "n heads actions"]
+
+    def q(self, obs: States, heads: Heads) -> QValues:
+        return self.values[obs[..., None], heads]
+
+    def taken(self, batch: Batch, heads: Heads) -> PerHead:
+        return self.values[batch.obs[:, None], heads, batch.action[:, None]]
+
+
+QModel = TabularQ | DeepQ
+"""An ensemble of Q functions with its optimiser."""
+FixedQ = FixedTable | QNet
+"""Q values that are never trained, of the heads of an ensemble."""

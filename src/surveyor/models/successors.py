@@ -4,6 +4,7 @@ Tables for states that are numbers and networks for all other observations have 
 so that algorithm 1 is written once. `Novelty` and `Bounded` wrap a model and change what it says.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -19,17 +20,15 @@ Psi = Float[Array, "*b actions d"]
 Phi = Float[Array, "*b d"]
 W = Float[Array, " d"]
 Model = TypeVar("Model")  # not `Self`, which beartype cannot check here
+Wrapped = TypeVar("Wrapped", bound="BoundedModel")
 
 
 class Outputs(NamedTuple):
-    """The quantities in the losses of a batch."""
+    """The quantities in the losses of a batch: ψ̂(s, a), φ̂(s, a) and ŵ."""
 
     psi: Float[Array, "b d"]
-    """ψ̂(s, a)."""
     phi: Float[Array, "b d"]
-    """φ̂(s, a)."""
     w: W
-    """ŵ."""
     trained: int | None = None
     """Number of leading features that the successor loss trains; None for all."""
 
@@ -69,62 +68,48 @@ class SuccessorModel(Protocol):
         ...
 
 
-@runtime_checkable
-class BoundedModel(SuccessorModel, Protocol):
-    """A successor model that knows what its target network may say."""
-
-    def widen(self: Model, reward: Float[Array, " n"], mask: Mask) -> Model:
-        """Return the model with these rewards within its bounds."""
-        ...
-
-    def clip_q(self, q: Float[Array, " b"]) -> Float[Array, " b"]:
-        """Return Q values within the bounds."""
-        ...
-
-
 def unit(phi: Float[Array, "*b m"]) -> Float[Array, "*b m"]:
     """Return φ / ‖φ‖, or 0 where φ is 0."""
     return phi * jax.lax.rsqrt(jnp.sum(phi**2, axis=-1, keepdims=True) + 1e-12)
 
 
-class Wrapper(eqx.Module):
-    """A model that says what another one says; subclasses change some of it."""
+class BoundedModel(eqx.Module):
+    """A wrapper that says what its inner model says, within bounds; here there are none."""
 
     inner: Any
 
     @property
     def w(self) -> W:
-        """ŵ."""
         return self.inner.w
 
     @property
     def target_w(self) -> W:
-        """ŵ of the target network."""
         return self.inner.target_w
 
     def psi(self, obs: Obs) -> Psi:
-        """Return ψ̂(s, ·)."""
         return self.inner.psi(obs)
 
     def target_psi(self, obs: Obs) -> Psi:
-        """Return ψ̂(s, ·) of the target network."""
         return self.inner.target_psi(obs)
 
     def phi(self, obs: Obs, action: Actions) -> Phi:
-        """Return φ̂(s, a)."""
         return self.inner.phi(obs, action)
 
+    def fit(self: Wrapped, obs: Obs, action: Actions, loss: Loss) -> tuple[Wrapped, Any]:
+        inner, found = self.inner.fit(obs, action, loss)
+        return dataclasses.replace(self, inner=inner), found
+
     def widen(self: Model, reward: Float[Array, " n"], mask: Mask) -> Model:
-        """Return the model itself: it has no bounds."""
+        """Return the model with these rewards within its bounds."""
         return self
 
     def clip_q(self, q: Float[Array, " b"]) -> Float[Array, " b"]:
-        """Return Q values as they are: there are no bounds."""
+        """Return Q values within the bounds."""
         return q
 
 
-class Novelty(Wrapper):
-    """A model of which the first features of ψ belong to no state: φ and ŵ are constant in them.
+class Novelty(BoundedModel):
+    """A model of which the first features of ψ belong to no state: φ is constant in them, ŵ is 0.
 
     ψ starts at 1 in these and at 0 in all others, so that an untried action has mean Q zero, as
     under the prior, and keeps the prior's variance.
@@ -135,38 +120,31 @@ class Novelty(Wrapper):
     step: float = eqx.field(static=True)
     """φ of each novelty feature, the same at every step."""
     trained: int | None = eqx.field(static=True)
-    """Number of leading features that the successor loss trains; None for all."""
 
     @property
     def w(self) -> W:
-        """ŵ, which is 0 in the novelty features."""
         return self._pad(self.inner.w, 0.0)
 
     @property
     def target_w(self) -> W:
-        """ŵ of the target network."""
         return self._pad(self.inner.target_w, 0.0)
 
     def phi(self, obs: Obs, action: Actions) -> Phi:
-        """Return φ̂(s, a)."""
         return self._pad(self.inner.phi(obs, action), self.step)
 
     def fit(self, obs: Obs, action: Actions, loss: Loss) -> tuple["Novelty", Any]:
-        """Take one step of Adam on a loss of all features."""
-
         def padded(outputs: Outputs) -> tuple[Float[Array, ""], Any]:
             phi, w = self._pad(outputs.phi, self.step), self._pad(outputs.w, 0.0)
             return loss(Outputs(outputs.psi, phi, w, self.trained))
 
-        inner, found = self.inner.fit(obs, action, padded)
-        return Novelty(inner, self.count, self.step, self.trained), found
+        return super().fit(obs, action, padded)
 
     def _pad(self, seen: Float[Array, "*b m"], novelty: float) -> Phi:
         widths = [(0, 0)] * (seen.ndim - 1) + [(self.count, 0)]
         return jnp.pad(seen, widths, constant_values=novelty)
 
 
-class Bounded(Wrapper):
+class Bounded(BoundedModel):
     """A model whose target network says nothing that features and rewards cannot add up to.
 
     No discounted sum of features of norm 1 is longer than 1 / (1 - γ), and none of rewards exceeds
@@ -178,7 +156,6 @@ class Bounded(Wrapper):
     discount: float = eqx.field(static=True)
 
     def target_psi(self, obs: Obs) -> Psi:
-        """Return ψ̂(s, ·) of the target network, no longer than any sum of features."""
         psi = self.inner.target_psi(obs)
         if self.discount == 1:
             return psi
@@ -186,20 +163,13 @@ class Bounded(Wrapper):
         norm = jnp.sqrt(jnp.sum(psi**2, axis=-1, keepdims=True))
         return psi * (longest / jnp.maximum(norm, longest))
 
-    def fit(self, obs: Obs, action: Actions, loss: Loss) -> tuple["Bounded", Any]:
-        """Take one step of Adam."""
-        inner, found = self.inner.fit(obs, action, loss)
-        return Bounded(inner, self.rewards, self.discount), found
-
     def widen(self, reward: Float[Array, " n"], mask: Mask) -> "Bounded":
-        """Return the model with these rewards within its bounds."""
         seen = jnp.where(mask, reward, 0.0)
         low, high = self.rewards
         rewards = jnp.array([jnp.minimum(low, jnp.min(seen)), jnp.maximum(high, jnp.max(seen))])
-        return Bounded(self.inner, rewards, self.discount)
+        return dataclasses.replace(self, rewards=rewards)
 
     def clip_q(self, q: Float[Array, " b"]) -> Float[Array, " b"]:
-        """Return Q values within what the rewards so far can add up to."""
         if self.discount == 1:
             return q
         low, high = self.rewards / (1 - self.discount)

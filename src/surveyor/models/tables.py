@@ -25,6 +25,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Real
 
+Ids = Int[Array, "*b"]
+Steps = Int[Array, "*#step"]
+Values = Float[Array, "*b width"]
+
+B1, B2 = 0.9, 0.999  # Adam's β₁ and β₂
+RHO = B1 / B2**0.5
 CACHE_LINE = 16  # in floats
 TABULATED = 1 << 14  # beyond this many steps c(t) is 1 to within float32
 
@@ -32,9 +38,9 @@ TABULATED = 1 << 14  # beyond this many steps c(t) is 1 to within float32
 class Rows(eqx.Module):
     """Some rows of a table, with every missed step applied."""
 
-    value: Float[Array, "*b width"]
-    m: Float[Array, "*b width"]
-    v: Float[Array, "*b width"]
+    value: Values
+    m: Values
+    v: Values
 
 
 class Table(eqx.Module):
@@ -60,32 +66,22 @@ class Table(eqx.Module):
 class RowAdam:
     """Dense Adam on a `Table`, at the cost of the rows in use."""
 
-    learning_rate: float = 1e-3
-    b1: float = 0.9
-    b2: float = 0.999
+    learning_rate: float
     eps: float | tuple[float, ...] = 1e-8
     """One ε for all columns, or one for each."""
 
-    def fetch(self, table: Table, ids: Int[Array, "*b"], step: Int[Array, "*#step"]) -> Rows:
+    def fetch(self, table: Table, ids: Ids, step: Steps) -> Rows:
         """Return rows as dense Adam would have them after `step` steps in all."""
         row = table.packed[ids]
         value, m, v = jnp.split(row[..., : 3 * table.width], 3, axis=-1)
         start = row[..., -1]
         missed = step - start
-        drift = self._tail(start) - _power(self._rho, missed) * self._tail(step)
-        eps = jnp.asarray(self.eps) * jnp.sqrt(1 - _power(self.b2, start + 1))[..., None]
+        drift = _tail(start) - _power(RHO, missed) * _tail(step)
+        eps = jnp.asarray(self.eps) * jnp.sqrt(1 - _power(B2, start + 1))[..., None]
         value = value - self.learning_rate * drift[..., None] * m / (jnp.sqrt(v) + eps)
-        decay = _power(self.b1, missed)[..., None], _power(self.b2, missed)[..., None]
-        return Rows(value, m * decay[0], v * decay[1])
+        return Rows(value, m * _power(B1, missed)[..., None], v * _power(B2, missed)[..., None])
 
-    def update(
-        self,
-        table: Table,
-        ids: Int[Array, "*ids"],
-        rows: Rows,
-        gradient: Float[Array, "*ids width"],
-        step: Int[Array, "*#step"],
-    ) -> Table:
+    def update(self, table: Table, ids: Ids, rows: Rows, gradient: Values, step: Steps) -> Table:
         """Take step number `step + 1` on the fetched rows; gradients of equal ids add up.
 
         Where ids come in groups, two groups are equal or have no row in common.
@@ -94,11 +90,11 @@ class RowAdam:
         group = ids.reshape(b, -1)[:, 0]
         first = jnp.min(jnp.where(group[:, None] == group[None], jnp.arange(b), b), axis=1)
         gradient = jnp.zeros_like(gradient).at[first].add(gradient)
-        m = self.b1 * rows.m + (1 - self.b1) * gradient
-        v = self.b2 * rows.v + (1 - self.b2) * gradient**2
+        m = B1 * rows.m + (1 - B1) * gradient
+        v = B2 * rows.v + (1 - B2) * gradient**2
         t = jnp.broadcast_to(step + 1.0, ids.shape)[..., None]
-        rate = self.learning_rate / (1 - _power(self.b1, t))
-        scale = jax.lax.rsqrt(1 - _power(self.b2, t))
+        rate = self.learning_rate / (1 - _power(B1, t))
+        scale = jax.lax.rsqrt(1 - _power(B2, t))
         value = rows.value - rate * m / (jnp.sqrt(v) * scale + jnp.asarray(self.eps))
         filling = jnp.zeros((*ids.shape, table.packed.shape[1] - 3 * table.width - 1))
         row = jnp.concatenate([value, m, v, filling, t], axis=-1)
@@ -107,29 +103,24 @@ class RowAdam:
         where = jnp.where(whole, ids, len(table.packed))
         return Table(table.packed.at[where].set(row, mode="drop"), table.width)
 
-    @property
-    def _rho(self) -> float:
-        return self.b1 / self.b2**0.5
-
-    def _tail(self, t: Real[Array, "*n"]) -> Float[Array, "*n"]:
-        """Return S(t) = Σ_{j≥1} ρʲ c(t+j)."""
-        tail = jnp.asarray(_tails(self.b1, self.b2))
-        return tail[jnp.minimum(t, TABULATED - 1).astype(jnp.int32)]
-
 
 def _power(base: float, exponent: Real[Array, "*n"]) -> Float[Array, "*n"]:
     """Return base^exponent, several times faster than the general power."""
     return jnp.exp(np.float32(np.log(base)) * exponent)
 
 
+def _tail(t: Real[Array, "*n"]) -> Float[Array, "*n"]:
+    """Return S(t) = Σ_{j≥1} ρʲ c(t+j)."""
+    return jnp.asarray(_tails())[jnp.minimum(t, TABULATED - 1).astype(jnp.int32)]
+
+
 @functools.cache
-def _tails(b1: float, b2: float) -> np.ndarray:
+def _tails() -> np.ndarray:
     """Tabulate S(t) for t = 0, 1, …, from the recursion S(t) = ρ (c(t+1) + S(t+1))."""
     steps = np.arange(1, TABULATED + 1, dtype=np.float64)
-    correction = np.sqrt(1 - b2**steps) / (1 - b1**steps)
-    rho = b1 / b2**0.5
+    correction = np.sqrt(1 - B2**steps) / (1 - B1**steps)
     tail = np.empty(TABULATED)
-    tail[-1] = rho / (1 - rho)
+    tail[-1] = RHO / (1 - RHO)
     for i in range(TABULATED - 1, 0, -1):
-        tail[i - 1] = rho * (correction[i - 1] + tail[i])
+        tail[i - 1] = RHO * (correction[i - 1] + tail[i])
     return tail.astype(np.float32)

@@ -5,6 +5,7 @@ so that a gradient step touches only the rows of the states in its batch. All th
 in `Shared`.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -16,18 +17,18 @@ from jaxtyping import Array, Float, Int
 
 from surveyor.models.layers import matmul
 from surveyor.models.optimiser import Adam
-from surveyor.models.successors import Loss, Outputs, unit
+from surveyor.models.successors import Actions, Loss, Outputs, Phi, Psi, W, unit
 from surveyor.models.tables import RowAdam, Table
-from surveyor.types import PRNG, EnvSpec
+from surveyor.types import PRNG, EnvSpec, States
 
 Layers = Literal["one", "two"]
+Hidden = Float[Array, "*b h"]
 
 
 class Shared(eqx.Module):
     """The parameters that every state uses."""
 
     w: Float[Array, " m"]
-    """ŵ."""
     hidden_bias: Float[Array, " d"]
     action: Float[Array, "actions inputs m"]
     """Each action's second layer (two layers), or its summand to the first (one layer)."""
@@ -85,12 +86,12 @@ class TabularSuccessors(eqx.Module):
         state_key, action_key = jax.random.split(key)
         n, a, d = spec.num_states, spec.num_actions, len(psi_init)
         m = d - psi_only
-        U = _folded_xavier(state_key, (n, d), n, d)
+        U = _folded_xavier(state_key, (n, d), n + d)
         if layers == "two":
-            V = _folded_xavier(action_key, (a, d, m), d, a * d)
+            V = _folded_xavier(action_key, (a, d, m), d + a * d)
         else:
             U = U[:, psi_only:]  # a hidden unit is a feature
-            V = _folded_xavier(action_key, (a, 1, m), n, d)
+            V = _folded_xavier(action_key, (a, 1, m), n + d)
         psi = jnp.broadcast_to(jnp.asarray(psi_init, jnp.float32), (n, a, d)).reshape(n, a * d)
         shared = Shared(jnp.zeros(m), jnp.zeros(d), V, jnp.zeros((a, m)))
         adam = Adam(learning_rate, eps, flat=True)
@@ -101,33 +102,26 @@ class TabularSuccessors(eqx.Module):
         return cls(*start, a, d, layers, normalise, row_adam, adam)
 
     @property
-    def w(self) -> Float[Array, " m"]:
-        """ŵ."""
+    def w(self) -> W:
         return self.shared.w
 
     @property
-    def target_w(self) -> Float[Array, " m"]:
+    def target_w(self) -> W:
         """ŵ: tables have no target network."""
         return self.shared.w
 
-    def psi(self, obs: Int[Array, "*b"]) -> Float[Array, "*b actions d"]:
-        """Return ψ̂(s, ·)."""
+    def psi(self, obs: States) -> Psi:
         return self.split(self.row_adam.fetch(self.rows, obs, self.step).value)[0]
 
-    def target_psi(self, obs: Int[Array, "*b"]) -> Float[Array, "*b actions d"]:
-        """Return ψ̂(s, ·): tables have no target network."""
+    def target_psi(self, obs: States) -> Psi:
         return self.psi(obs)
 
-    def phi(self, obs: Int[Array, "*b"], action: Int[Array, "*b"]) -> Float[Array, "*b m"]:
-        """Return φ̂(s, a)."""
+    def phi(self, obs: States, action: Actions) -> Phi:
         rows = self.row_adam.fetch(self.rows, obs.reshape(-1), self.step).value
         phi = self.features_of(self.split(rows)[1], action.reshape(-1), self.shared)
         return phi.reshape(*obs.shape, -1)
 
-    def fit(
-        self, obs: Int[Array, " b"], action: Int[Array, " b"], loss: Loss
-    ) -> tuple["TabularSuccessors", Any]:
-        """Take one step of Adam on a loss of ψ̂(s, a), φ̂(s, a) and ŵ."""
+    def fit(self, obs: States, action: Actions, loss: Loss) -> tuple["TabularSuccessors", Any]:
         rows = self.row_adam.fetch(self.rows, obs, self.step)
 
         def of_parameters(parameters):
@@ -141,21 +135,16 @@ class TabularSuccessors(eqx.Module):
         gradient = jnp.concatenate([psi.reshape(len(psi), -1), hidden], axis=1)
         table = self.row_adam.update(self.rows, obs, rows, gradient, self.step)
         shared, moments = self.adam.update(self.shared, shared, self.moments)
-        new = (table, shared, moments, self.step + 1)
-        places = lambda m: (m.rows, m.shared, m.moments, m.step)  # noqa: E731
-        return eqx.tree_at(places, self, new), found
+        new = {"rows": table, "shared": shared, "moments": moments, "step": self.step + 1}
+        return dataclasses.replace(self, **new), found
 
-    def split(
-        self, rows: Float[Array, "*b both"]
-    ) -> tuple[Float[Array, "*b actions d"], Float[Array, "*b h"]]:
+    def split(self, rows: Float[Array, "*b both"]) -> tuple[Psi, Hidden]:
         """Return ψ̂(s, ·) and U_s of the states with these rows."""
         width = self.actions * self.features
         psi = rows[..., :width].reshape(*rows.shape[:-1], self.actions, self.features)
         return psi, rows[..., width:]
 
-    def features_of(
-        self, hidden: Float[Array, "b h"], action: Int[Array, " b"], shared: Shared
-    ) -> Float[Array, "b m"]:
+    def features_of(self, hidden: Hidden, action: Actions, shared: Shared) -> Phi:
         """Return φ̂(s, a) from rows U_s and the shared parameters."""
         taken = jax.nn.one_hot(action, self.actions)[:, :, None]
         if self.layers == "two":
@@ -169,8 +158,6 @@ class TabularSuccessors(eqx.Module):
         return unit(phi) if self.normalise else phi
 
 
-def _folded_xavier(
-    key: PRNG, shape: tuple[int, ...], inputs: int, outputs: int
-) -> Float[Array, "*shape"]:
-    """Draw |N(0, 2 / (inputs + outputs))|: non-negative, so that no ReLU starts out dead."""
-    return jnp.abs(jax.random.normal(key, shape)) * (2 / (inputs + outputs)) ** 0.5
+def _folded_xavier(key: PRNG, shape: tuple[int, ...], units: int) -> Float[Array, "*shape"]:
+    """Draw |N(0, 2 / units)|, units in and out: non-negative, so that no ReLU starts out dead."""
+    return jnp.abs(jax.random.normal(key, shape)) * (2 / units) ** 0.5

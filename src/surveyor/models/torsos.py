@@ -1,5 +1,6 @@
 """Torsos: networks from observations that are vectors or images to a hidden layer."""
 
+import itertools
 import math
 from typing import Literal
 
@@ -38,23 +39,21 @@ class Torso(eqx.Module):
     def create(cls, spec: EnvSpec, name: TorsoName, hidden: int, key: PRNG) -> "Torso":
         """Draw the torso of this name for these observations; `hidden` is the last width."""
         keys = iter(jax.random.split(key, 8))
-        kind = name if name != "auto" else choose(spec)
+        kind = choose(spec) if name == "auto" else name
         scale = 1 / 255 if spec.dtype == "uint8" else 1.0
-        if kind == "mlp":
-            first = Dense.create(next(keys), math.prod(spec.shape), hidden)
-            layers = (first, Dense.create(next(keys), hidden, hidden))
-            return cls((), layers, scale, False, len(spec.shape))
-        h, w, c, channels_first = _image(spec, kind)
-        convolutions = []
-        for channels, kernel, stride in CONVOLUTIONS[kind]:
-            convolutions.append(Convolution.create(next(keys), c, channels, kernel, stride))
-            h, w, c = convolutions[-1].size(h), convolutions[-1].size(w), channels
-        if min(h, w) < 1:
-            raise SurveyorError(
-                f"Images of shape {spec.shape} are too small for the {kind} torso; "
-                "minatar needs 3 × 3 pixels and nature 36 × 36."
-            )
-        layers = (Dense.create(next(keys), h * w * c, hidden),)
+        convolutions, widths, channels_first = [], [math.prod(spec.shape), hidden, hidden], False
+        if kind != "mlp":
+            h, w, c, channels_first = _image(spec, kind)
+            for channels, kernel, stride in CONVOLUTIONS[kind]:
+                convolutions.append(Convolution.create(next(keys), c, channels, kernel, stride))
+                h, w, c = convolutions[-1].size(h), convolutions[-1].size(w), channels
+            if min(h, w) < 1:
+                raise SurveyorError(
+                    f"Images of shape {spec.shape} are too small for the {kind} torso; "
+                    "minatar needs 3 × 3 pixels and nature 36 × 36."
+                )
+            widths = [h * w * c, hidden]
+        layers = tuple(Dense.create(next(keys), *pair) for pair in itertools.pairwise(widths))
         return cls(tuple(convolutions), layers, scale, channels_first, len(spec.shape))
 
     def __call__(self, obs: Shaped[Array, "b ..."]) -> Float[Array, "hidden b"]:
@@ -76,12 +75,8 @@ class Torso(eqx.Module):
 
 def choose(spec: EnvSpec) -> str:
     """Return the name of the torso that suits these observations."""
-    if len(spec.shape) != 3:
-        return "mlp"
-    sides = sorted(spec.shape)[1:]
-    if sides[0] >= 36:
-        return "nature"
-    return "minatar" if sides[0] >= 3 else "mlp"
+    side = sorted(spec.shape)[1] if len(spec.shape) == 3 else 0  # the shorter one of an image
+    return "nature" if side >= 36 else "minatar" if side >= 3 else "mlp"
 
 
 def _image(spec: EnvSpec, kind: str) -> tuple[int, int, int, bool]:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from typing import Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -13,27 +12,12 @@ from jaxtyping import Array, Float, Int
 from surveyor.models.layers import Dense
 from surveyor.models.optimiser import Adam
 from surveyor.models.tables import RowAdam, Table
-from surveyor.types import EnvSpec, Obs
+from surveyor.types import EnvSpec, Obs, States
 
-Model = TypeVar("Model")  # not `Self`, which beartype cannot check here
 Features = Float[Array, "*b h"]
 Values = Float[Array, "*b actions"]
-Loss = Callable[[Float[Array, "b actions"]], Float[Array, ""]]
-
-
-@runtime_checkable
-class UncertaintyModel(Protocol):
-    """u(s, ·), which is never negative."""
-
-    def value(self, obs: Obs, features: Features) -> Values:
-        """Return u(s, ·), given the hidden layer of the Q model."""
-        ...
-
-    def fit(
-        self: Model, obs: Obs, features: Features, loss: Loss
-    ) -> tuple[Model, Float[Array, ""]]:
-        """Take one step of Adam on a loss of u(s, ·); return the loss too."""
-        ...
+Scalar = Float[Array, ""]
+Loss = Callable[[Values], Scalar]
 
 
 class TabularU(eqx.Module):
@@ -50,13 +34,11 @@ class TabularU(eqx.Module):
         table = Table.create(jnp.full(shape, _softplus_inverse(start)))
         return cls(table, jnp.zeros((), jnp.int32), RowAdam(learning_rate))
 
-    def value(self, obs: Int[Array, "*b"], features: Features) -> Values:
-        """Return u(s, ·)."""
+    def value(self, obs: States, features: Features) -> Values:
+        """Return u(s, ·), given the hidden layer of the Q model."""
         return jax.nn.softplus(self.adam.fetch(self.table, obs, self.step).value)
 
-    def fit(
-        self, obs: Int[Array, " b"], features: Features, loss: Loss
-    ) -> tuple["TabularU", Float[Array, ""]]:
+    def fit(self, obs: States, features: Features, loss: Loss) -> tuple["TabularU", Scalar]:
         """Take one step of Adam on a loss of u(s, ·); return the loss too."""
         rows = self.adam.fetch(self.table, obs, self.step)
         of_rows = lambda value: loss(jax.nn.softplus(value))  # noqa: E731
@@ -81,15 +63,17 @@ class DeepU(eqx.Module):
         return cls(layer, adam.init(layer), adam)
 
     def value(self, obs: Obs, features: Features) -> Values:
-        """Return u(s, ·)."""
         return _of_layer(self.layer, features)
 
-    def fit(self, obs: Obs, features: Features, loss: Loss) -> tuple["DeepU", Float[Array, ""]]:
-        """Take one step of Adam on a loss of u(s, ·); return the loss too."""
+    def fit(self, obs: Obs, features: Features, loss: Loss) -> tuple["DeepU", Scalar]:
         of_layer = lambda layer: loss(_of_layer(layer, features))  # noqa: E731
         found, gradient = jax.value_and_grad(of_layer)(self.layer)
         layer, moments = self.adam.update(self.layer, gradient, self.moments)
         return DeepU(layer, moments, self.adam), found
+
+
+UncertaintyModel = TabularU | DeepU
+"""u(s, ·), which is never negative."""
 
 
 def _of_layer(layer: Dense, features: Features) -> Values:

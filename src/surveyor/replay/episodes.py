@@ -1,13 +1,14 @@
 """The replay of runs by episodes: a ring of past transitions, and the best episode beside it."""
 
 import dataclasses
+from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from surveyor.replay.strategies import Strategy
+from surveyor.replay.strategies import Floats, Numbers, Strategy
 from surveyor.types import Batch, Mask, Transition
 
 
@@ -15,7 +16,6 @@ class Best(eqx.Module):
     """The first of the episodes with the highest return so far."""
 
     total: Float[Array, ""]
-    """Its return."""
     length: Int[Array, ""]
     number: Int[Array, ""]
     """Number of its first transition."""
@@ -62,46 +62,35 @@ class EpisodeReplay(eqx.Module):
         ring = jnp.where(mask, (self.written + step) % self.capacity, nowhere)
         behind = jnp.where(mask & better, self.capacity + step, nowhere)
         where = jnp.concatenate([ring, behind])
-        new = _to_rows(episode)
+        bits = jax.lax.bitcast_convert_type(episode.reward.astype(jnp.float32), jnp.int32)
+        columns = (episode.obs, episode.action, bits, episode.next_obs, episode.terminated)
+        new = jnp.stack([column.astype(jnp.int32) for column in columns], axis=1)
         storage = self.storage.at[where].set(jnp.concatenate([new, new]), mode="drop")
-        best = jax.tree.map(
-            lambda new, old: jnp.where(better, new, old),
-            Best(total, count, self.written),
-            self.best,
-        )
+        new_best = Best(total, count, self.written)
+        best = jax.tree.map(partial(jnp.where, better), new_best, self.best)
         fixed = (self.longest, self.strategy)
         return EpisodeReplay(storage, self.written + count, count, best, *fixed)
 
-    def sample(self, u: Float[Array, " b"]) -> Batch:
-        """Return the batch that the strategy draws with uniform random numbers."""
+    def sample(self, u: Floats) -> Batch:
         drawn = self.strategy.draw(self, u)
         row = drawn.number % self.capacity if drawn.row is None else drawn.row
         obs, action, reward, next_obs, terminated = self.storage[row].T
         reward = jax.lax.bitcast_convert_type(reward, jnp.float32)
         return Batch(obs, action, reward, next_obs, terminated > 0, drawn.number)
 
-    def update_priorities(
-        self, number: Int[Array, " b"], errors: Float[Array, " b"]
-    ) -> "EpisodeReplay":
+    def update_priorities(self, number: Numbers, errors: Floats) -> "EpisodeReplay":
         """Return the replay as it is: none of its strategies has priorities."""
         return self
 
-    def uniform(self, u: Float[Array, " b"]) -> Int[Array, " b"]:
-        """Return numbers of transitions in the ring, all equally likely."""
+    def uniform(self, u: Floats) -> Numbers:
         stored = jnp.minimum(self.written, self.capacity)
         return self.written - 1 - (u * stored).astype(jnp.int32)
 
-    def newest_episode(self, u: Float[Array, " b"]) -> Int[Array, " b"]:
+    def newest_episode(self, u: Floats) -> Numbers:
         """Return numbers of transitions of the newest episode."""
         return self.written - 1 - (u * self.newest).astype(jnp.int32)
 
-    def best_episode(self, u: Float[Array, " b"]) -> tuple[Int[Array, " b"], Int[Array, " b"]]:
+    def best_episode(self, u: Floats) -> tuple[Numbers, Numbers]:
         """Return numbers and rows of transitions of the best episode."""
         step = (u * self.best.length).astype(jnp.int32)
         return self.best.number + step, self.capacity + step
-
-
-def _to_rows(steps: Transition) -> Int[Array, "n columns"]:
-    bits = jax.lax.bitcast_convert_type(steps.reward.astype(jnp.float32), jnp.int32)
-    columns = (steps.obs, steps.action, bits, steps.next_obs, steps.terminated)
-    return jnp.stack([column.astype(jnp.int32) for column in columns], axis=1)

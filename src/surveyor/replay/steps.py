@@ -15,6 +15,9 @@ from jaxtyping import Bool, Float, Int, PyTree, Shaped, UInt8
 from surveyor.replay.strategies import Draw, Strategy, Uniform
 from surveyor.types import Batch, EnvSpec, HostArrays, Trail, Transition
 
+Numbers = Int[HostArrays, " b"]
+Floats = Float[HostArrays, " b"]
+Flags = Bool[HostArrays, " envs"]
 TERMINATED, ENDED, SKIPPED = 1, 2, 4
 """Bits of `flags`: nothing follows as far as learning is concerned; another episode follows; no
 step at all, because the environment only began an episode."""
@@ -43,7 +46,6 @@ class StepReplay(eqx.Module):
     stack: int = eqx.field(static=True)
     n_step: int = eqx.field(static=True)
     discount: float = eqx.field(static=True)
-    """γ of returns over `n_step` steps."""
     strategy: Strategy = eqx.field(static=True)
 
     @classmethod
@@ -58,72 +60,46 @@ class StepReplay(eqx.Module):
         discount: float = 1.0,
         host: bool = False,
     ) -> "StepReplay":
-        """Return an empty replay.
+        """Return an empty replay, of NumPy's arrays with `host`.
 
-        **Arguments:**
-
-        - `spec`: the environment.
-        - `capacity`: transitions in all, rounded down to a whole number for each environment.
-        - `envs`: number of environments.
-        - `strategy`: the rule that draws batches.
-        - `n_step`, `discount`: steps of a return, and γ in it.
-        - `host`: whether arrays are NumPy's.
+        `capacity` is of all environments, rounded down to a whole number for each.
         """
         xp = np if host else jnp
         lead = (max(capacity // envs, spec.stack + 2), envs)
         frame = spec.shape[1:] if spec.stack else spec.shape
-        return cls(
-            obs=xp.zeros((*lead, *frame), spec.dtype),
-            next_obs=None if spec.stack else xp.zeros((*lead, *frame), spec.dtype),
-            action=xp.zeros(lead, xp.int32),
-            reward=xp.zeros(lead, xp.float32),
-            flags=xp.zeros(lead, xp.uint8),
-            priority=xp.zeros(lead, xp.float32) if strategy.prioritised else None,
-            written=xp.zeros((), xp.int32),
-            stack=spec.stack,
-            n_step=n_step,
-            discount=discount,
-            strategy=strategy,
-        )
+        obs = xp.zeros((*lead, *frame), spec.dtype)
+        next_obs = None if spec.stack else xp.zeros((*lead, *frame), spec.dtype)
+        action, reward = xp.zeros(lead, xp.int32), xp.zeros(lead, xp.float32)
+        priority = xp.zeros(lead, xp.float32) if strategy.prioritised else None
+        arrays = (obs, next_obs, action, reward, xp.zeros(lead, xp.uint8), priority)
+        return cls(*arrays, xp.zeros((), xp.int32), spec.stack, n_step, discount, strategy)
 
-    def add(
-        self,
-        steps: Transition,
-        ended: Bool[HostArrays, " envs"],
-        skipped: Bool[HostArrays, " envs"] | bool = False,
-    ) -> "StepReplay":
+    def add(self, steps: Transition, ended: Flags, skipped: Flags | bool = False) -> "StepReplay":
         """Append one step of every environment; those that were skipped are never drawn."""
         xp = self.xp
         at = self.written % len(self.action)
         bits = (TERMINATED, steps.terminated), (ENDED, ended), (SKIPPED, skipped)
         flags = sum(bit * xp.asarray(where).astype(xp.uint8) for bit, where in bits)
-        new: dict[str, Any] = {
-            "obs": steps.obs[:, -1] if self.stack else steps.obs,
-            "next_obs": None if self.stack else steps.next_obs,
-            "action": steps.action,
-            "reward": steps.reward,
-            "flags": flags,
-        }
+        new: dict[str, Any] = {"action": steps.action, "reward": steps.reward, "flags": flags}
+        if self.stack:
+            new["obs"] = steps.obs[:, -1]
+        else:
+            new |= {"obs": steps.obs, "next_obs": steps.next_obs}
         if self.priority is not None:
             # A step that `sample` would replace by the one before is never drawn by its priority.
             drawn = ((flags & SKIPPED) == 0) & ((flags != ENDED) | (self.stack == 0))
             new["priority"] = xp.where(drawn, xp.maximum(1.0, xp.max(self.priority)), 0.0)
-        changed = {
-            name: _put(getattr(self, name), at, value)
-            for name, value in new.items()
-            if value is not None
-        }
+        changed = {name: _put(getattr(self, name), at, value) for name, value in new.items()}
         written = _put(self.written, (), self.written + 1)
         return dataclasses.replace(self, **changed, written=written)
 
     @property
     def count(self) -> Any:
         """Number of time steps that can be drawn."""
-        first, end = self._range(self.n_step)
+        first, end = self._range
         return self.xp.maximum(end - first, 0)
 
-    def sample(self, u: Float[HostArrays, " b"]) -> Batch:
-        """Return the batch that the strategy draws with uniform random numbers."""
+    def sample(self, u: Floats) -> Batch:
         xp, envs, n = self.xp, self.action.shape[1], self.n_step
         drawn = self.strategy.draw(self, u)
         time, env = self._place(drawn)
@@ -146,40 +122,35 @@ class StepReplay(eqx.Module):
             weight=drawn.weight,
         )
 
-    def observations(self, u: Float[HostArrays, " b"]) -> Shaped[HostArrays, "b ..."]:
+    def observations(self, u: Floats) -> Shaped[HostArrays, "b ..."]:
         """Return past observations, drawn uniformly."""
         return self._observation(*self._place(Uniform().draw(self, u)))
 
-    def update_priorities(
-        self, number: Int[HostArrays, " b"], errors: Float[HostArrays, " b"]
-    ) -> "StepReplay":
-        """Draw these transitions by their new errors, if the strategy has priorities."""
+    def update_priorities(self, number: Numbers, errors: Floats) -> "StepReplay":
         if self.priority is None:
             return self
-        envs = self.action.shape[1]
-        at = (number // envs) % len(self.action), number % envs
+        time, env = divmod(number, self.action.shape[1])
         new = self.strategy.priorities(self.xp.asarray(errors))
-        return dataclasses.replace(self, priority=_put(self.priority, at, new))
+        priority = _put(self.priority, (time % len(self.action), env), new)
+        return dataclasses.replace(self, priority=priority)
 
     @property
     def xp(self) -> Any:
         """The library of the arrays: NumPy or JAX."""
         return np if isinstance(self.action, np.ndarray) else jnp
 
-    def uniform(self, u: Float[HostArrays, " b"]) -> Int[HostArrays, " b"]:
+    def uniform(self, u: Floats) -> Numbers:
         """Return numbers of transitions, all equally likely."""
-        first, end = self._range(self.n_step)
-        envs = self.action.shape[1]
+        (first, end), envs = self._range, self.action.shape[1]
         choice = (self.xp.asarray(u) * ((end - first) * envs)).astype(self.xp.int32)
         return first * envs + choice
 
-    def by_priority(self, u: Float[HostArrays, " b"]) -> tuple[PyTree, PyTree, PyTree, PyTree]:
+    def by_priority(self, u: Floats) -> tuple[PyTree, PyTree, PyTree, PyTree]:
         """Draw in proportion to priorities.
 
         Return numbers of transitions, their priorities, the sum of all and how many there are.
         """
-        xp, (capacity, envs) = self.xp, self.action.shape
-        first, end = self._range(self.n_step)
+        xp, (capacity, envs), (first, end) = self.xp, self.action.shape, self._range
         ages = (xp.arange(capacity) - first) % capacity  # of each row, as a time after `first`
         sizes = xp.where((ages < end - first)[:, None], self.priority, 0.0).reshape(-1)
         # NumPy adds up one by one, for which a million floats are too many; JAX does it in a tree.
@@ -189,23 +160,18 @@ class StepReplay(eqx.Module):
         number = (first + ages[choice // envs]) * envs + choice % envs
         return number, sizes[choice], sums[-1], (end - first) * envs
 
-    def _place(self, drawn: Draw) -> tuple[Int[HostArrays, " b"], Int[HostArrays, " b"]]:
+    def _place(self, drawn: Draw) -> tuple[Numbers, Numbers]:
         """Return time and environment of transitions, moved off steps that cannot be used."""
-        envs = self.action.shape[1]
-        time, env = drawn.number // envs, drawn.number % envs
+        time, env = divmod(drawn.number, self.action.shape[1])
         flags = self._at(self.flags, time, env)
         time = time - ((flags & SKIPPED) > 0)  # the step before ended an episode: a real one
         if self.stack:  # nothing is stored after a step that was cut off: take the one before
             time = time - (self._at(self.flags, time, env) == ENDED)
         return time, env
 
-    def _going(
-        self, time: Int[HostArrays, " b"], env: Int[HostArrays, " b"]
-    ) -> Bool[HostArrays, "b n"]:
+    def _going(self, time: Numbers, env: Numbers) -> Bool[HostArrays, "b n"]:
         """Return whether step m of each transition still belongs to its return."""
         xp, steps = self.xp, self.xp.arange(self.n_step)
-        if self.n_step == 1:
-            return xp.ones((len(time), 1), bool)
         flags = self._at(self.flags, time[:, None] + steps, env[:, None])
         over = xp.cumsum((flags != 0).astype(xp.int32), axis=1)
         begun = xp.concatenate([xp.ones_like(over[:, :1]), over[:, :-1] == 0], axis=1) > 0
@@ -215,10 +181,11 @@ class StepReplay(eqx.Module):
         cut = xp.cumsum(((flags == ENDED) & (steps > 0)).astype(xp.int32), axis=1) > 0
         return begun & ~cut
 
-    def _range(self, n_step: int) -> tuple[Any, Any]:
-        """Return the range of times that can be drawn: whole stacks before, returns after."""
+    @property
+    def _range(self) -> tuple[Any, Any]:
+        """The range of times that can be drawn: whole stacks before, returns after."""
         oldest = self.xp.maximum(self.written - len(self.action), 0)
-        before, after = (self.stack, n_step) if self.stack else (1, n_step - 1)
+        before, after = (self.stack, self.n_step) if self.stack else (1, self.n_step - 1)
         full = self.written >= len(self.action)  # then the row before the oldest is the newest
         return self.xp.where(full, oldest + before, 0), self.written - after
 

@@ -10,6 +10,9 @@ from jaxtyping import Float, Int, PyTree
 from surveyor.errors import SurveyorError
 from surveyor.types import Arrays, Batch
 
+Numbers = Int[Arrays, " b"]
+Floats = Float[Arrays, " b"]
+
 
 @runtime_checkable
 class Replay(Protocol):
@@ -19,23 +22,23 @@ class Replay(Protocol):
         """Append new transitions; the oldest are overwritten."""
         ...
 
-    def sample(self, u: Float[Arrays, " b"]) -> Batch:
-        """Return the batch that uniform random numbers choose."""
+    def sample(self, u: Floats) -> Batch:
+        """Return the batch that the strategy draws with uniform random numbers."""
         ...
 
-    def update_priorities(self, number: Int[Arrays, " b"], errors: Float[Arrays, " b"]) -> "Replay":
-        """Note the errors of transitions that a batch held."""
+    def update_priorities(self, number: Numbers, errors: Floats) -> "Replay":
+        """Draw these transitions by their new errors, if the strategy has priorities."""
         ...
 
 
 class Draw(NamedTuple):
     """The transitions of a batch."""
 
-    number: Int[Arrays, " b"]
+    number: Numbers
     """Position of each in the whole run's sequence of transitions."""
-    row: Int[Arrays, " b"] | None = None
+    row: Numbers | None = None
     """Row of the storage that holds it, where that does not follow from its number."""
-    weight: Float[Arrays, " b"] | None = None
+    weight: Floats | None = None
     """Weight in the losses, where transitions were not drawn uniformly."""
 
 
@@ -49,13 +52,13 @@ class Strategy(abc.ABC):
     """True if the replay has to keep a priority for every transition."""
 
     @abc.abstractmethod
-    def draw(self, replay: Any, u: Float[Arrays, " b"]) -> Draw:
+    def draw(self, replay: Any, u: Floats) -> Draw:
         """Return the transitions that uniform random numbers choose."""
 
     def check(self, batch_size: int) -> None:  # noqa: B027
         """Raise `SurveyorError` if batches of this size cannot be drawn."""
 
-    def priorities(self, errors: Float[Arrays, " b"]) -> Float[Arrays, " b"]:
+    def priorities(self, errors: Floats) -> Floats:
         """Return the priorities of transitions with these errors: their size, by default."""
         return abs(errors)
 
@@ -64,8 +67,7 @@ class Strategy(abc.ABC):
 class Uniform(Strategy):
     """All stored transitions alike, with replacement."""
 
-    def draw(self, replay: Any, u: Float[Arrays, " b"]) -> Draw:
-        """Return transitions drawn uniformly."""
+    def draw(self, replay: Any, u: Floats) -> Draw:
         return Draw(replay.uniform(u))
 
 
@@ -84,12 +86,10 @@ class Prioritised(Strategy):
     """Exponent of errors: 0 would be uniform."""
 
     def check(self, batch_size: int) -> None:
-        """Raise `SurveyorError` unless α is positive."""
         if not 0 < self.alpha < float("inf"):
             raise SurveyorError(f"α of prioritised(α) must be above 0, not {self.alpha:g}.")
 
-    def draw(self, replay: Any, u: Float[Arrays, " b"]) -> Draw:
-        """Return transitions drawn by their priorities, and their weights."""
+    def draw(self, replay: Any, u: Floats) -> Draw:
         xp, (number, size, sums, count) = replay.xp, replay.by_priority(u)
         share = size / sums * count
         # Rounding of the sums may draw a transition of priority 0, once in millions: weight 0.
@@ -103,17 +103,14 @@ class Prioritised(Strategy):
 
 @dataclasses.dataclass(frozen=True)
 class RecentAndBest(Strategy):
-    """Some from the newest episode, some from the best one so far, all others uniformly."""
+    """In a batch `recent` of the newest episode, `best` of the best, all others uniformly."""
 
     scope: ClassVar[str] = "episodes"
 
     recent: int = 0
-    """Transitions of the newest episode in a batch."""
     best: int = 0
-    """Transitions of the best episode in a batch."""
 
     def check(self, batch_size: int) -> None:
-        """Raise `SurveyorError` unless both fit into a batch."""
         counts = (self.recent, self.best)
         if min(counts) < 0 or sum(counts) > batch_size:
             raise SurveyorError(
@@ -121,7 +118,7 @@ class RecentAndBest(Strategy):
                 f"batch_size = {batch_size}, not {self.recent} and {self.best}."
             )
 
-    def draw(self, replay: Any, u: Float[Arrays, " b"]) -> Draw:
+    def draw(self, replay: Any, u: Floats) -> Draw:
         """Return the recent ones first, then those of the best episode, then the others."""
         place = jnp.arange(len(u))
         recent, best = self.recent, self.best
