@@ -48,7 +48,7 @@ def su_minatar(steps: int) -> dict[str, float]:
     agent = dataclasses.replace(sv.SUPlus.preset("minatar"), warmup=1000)
     key, each = jax.random.key(0), Round.of(agent)
     loop = jax.jit(lambda key: functional.start(agent, env, key))(key)
-    program = functional.compile_train(agent, env, loop)
+    program = functional.compile_train(agent, env)
     loop, _ = jax.block_until_ready(program(loop, key, np.int32(2000 // each.steps)))
     begin = time.perf_counter()
     jax.block_until_ready(program(loop, key, np.int32(steps // each.steps)))

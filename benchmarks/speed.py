@@ -48,9 +48,7 @@ class Trained:
         self.env, self.params = sv.envs.make(f"Chain-{size}")
         init_key, self.key = compiled.run_keys(0)
         self.loop = compiled.start(agent, self.env, init_key)
-        self.program = compiled.compile_chunk(
-            agent, self.env, self.loop, self.params, stop_when_solved=False
-        )
+        self.program = compiled.compile_chunk(agent, self.env, stop_when_solved=False)
         self.advance(10)
 
     def advance(self, intervals: int) -> float:

@@ -106,8 +106,7 @@ def test_an_inactive_rollout_does_nothing():
 
 
 def test_one_program_serves_every_seed():
-    from surveyor.training.episode_runner import _program as program
-
+    program = episodes.compile_chunk
     before = program.cache_info().misses
     for seed in range(3):
         sv.train(FAST, "Tree-5", seed=seed, episodes=10)

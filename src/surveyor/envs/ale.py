@@ -14,13 +14,12 @@ class AtariEnvs(SeededEnvs):
 
     reseed_after = 2000  # with a new seed ale-py loads the game again, which takes 0.15 s
 
-    def __init__(self, game: str, count: int, protocol: str = "paper", threads: int = 0):
+    def __init__(self, game: str, count: int, protocol: str = "paper"):
         self.name, self.count, self.read = f"ALE/{game}", count, np.asarray
         self._lives_end = self._clip = protocol == "paper"
         self._env = load_ale()(
             rom(game),
             count,
-            num_threads=threads,
             autoreset_mode="SameStep",
             max_num_frames_per_episode=MAX_FRAMES,
             reward_clipping=False,

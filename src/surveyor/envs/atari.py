@@ -13,6 +13,7 @@ Scores are raw.
 import csv
 import functools
 import importlib.resources
+import string
 from typing import TYPE_CHECKING, Any, Literal
 
 from surveyor.envs.family import Family
@@ -87,16 +88,12 @@ def load_ale() -> Any:
     return AtariVectorEnv
 
 
-def _canonical(name: str) -> str:
-    return PREFIX + "".join(word.capitalize() for word in rom(game(name)).split("_"))
-
-
 def _make(name: str, protocol: str | None = None) -> "HostMaker":
     from surveyor.envs.ale import AtariEnvs
     from surveyor.envs.host import HostMaker
 
     chosen = protocol or FAMILY.protocols[0]
-    return HostMaker.alike(lambda count: AtariEnvs(game(name), count, chosen))
+    return HostMaker(lambda count: AtariEnvs(game(name), count, chosen))
 
 
 FAMILY = Family(
@@ -104,7 +101,7 @@ FAMILY = Family(
     usage="ALE/<Game>",
     summary="The Atari games, by the names of ale-py or Gymnasium.",
     matches=lambda name: name.startswith(PREFIX),
-    canonical=_canonical,
+    canonical=lambda name: PREFIX + string.capwords(rom(game(name)), "_").replace("_", ""),
     make=_make,
     unit="frames",
     frames_per_step=FRAMES,

@@ -31,9 +31,7 @@ class Layout(NamedTuple):
     states: Int[np.ndarray, " n"]
     """States that can be reached and where an action matters; a subset in a large problem."""
     rows: Int[np.ndarray, " n"]
-    """Row of each state."""
     columns: Int[np.ndarray, " n"]
-    """Column of each state."""
     path: Int[np.ndarray, " m"]
     """States of the optimal path, in order."""
     moves: tuple[str, str]

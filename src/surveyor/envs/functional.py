@@ -5,6 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from surveyor.errors import SurveyorError
@@ -67,3 +68,12 @@ class Functional(eqx.Module):
         new = jax.tree.map(lambda x, old: jnp.asarray(x, old.dtype), new, state)
         reward = jnp.asarray(reward, jnp.float32)
         return obs.astype(self.spec.dtype), new, reward, terminated, truncated, final
+
+
+def coloured(channels: Any) -> np.ndarray:
+    """Return a picture of an observation whose channels are on or off: a colour for each."""
+    count = channels.shape[-1]
+    hue = np.arange(count) / count
+    colours = 0.5 + 0.5 * np.cos(2 * np.pi * (hue[:, None] + np.array([0.0, 1 / 3, 2 / 3])))
+    shown = np.max(channels[..., None].astype(float) * colours, axis=2)
+    return (255 * shown).astype(np.uint8)

@@ -47,7 +47,6 @@ class GymnasiumEnv(gymnasium.Env[np.int64, int | np.integer]):
         return np.int64(obs), {}
 
     def step(self, action: int | np.integer):
-        """Take one step; return observation, reward, terminated, truncated, info."""
         if not self.action_space.contains(np.int64(action)):
             raise ValueError(f"The action must be in {self.action_space}, not {action}.")
         after = self._step(self._key, self._state, np.int32(action), self._params)

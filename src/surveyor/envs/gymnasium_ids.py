@@ -23,7 +23,7 @@ def _make(name: str, protocol: str | None = None) -> "HostMaker":
     from surveyor.envs.host import GymnasiumEnvs, HostMaker
 
     spec = _spec(name)
-    return HostMaker.alike(lambda count: GymnasiumEnvs(name, lambda: _made(spec), count))
+    return HostMaker(lambda count: GymnasiumEnvs(name, lambda: _made(spec), count))
 
 
 def _made(spec: Any) -> Any:
@@ -65,6 +65,8 @@ def _spec(name: str) -> Any:
     """Return Gymnasium's entry of an id; `package:Name-v0` imports the package first."""
     import gymnasium
 
+    from surveyor.envs.families import FAMILIES
+
     try:
         package, _, rest = name.rpartition(":")
         if package:
@@ -74,18 +76,11 @@ def _spec(name: str) -> Any:
         raise SurveyorError(f"'{name}' needs the package '{error.name}' to be installed.") from None
     except (ImportError, TypeError, ValueError) as error:
         raise SurveyorError(f"'{name}' names no package that can be loaded: {error}.") from None
-    except gymnasium.error.Error:
-        raise _unknown(name) from None
-
-
-def _unknown(name: str) -> SurveyorError:
-    """Return the error for a name that no family has, with the nearest name of any family."""
-    from surveyor.envs.families import FAMILIES
-
-    known = {each.lower(): each for family in FAMILIES for each in family.candidates(name)}
-    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
-    hint = f"did you mean '{known[near[0]]}'?" if near else "`surveyor list envs` lists them."
-    return SurveyorError(f"There is no environment '{name}'; {hint}")
+    except gymnasium.error.Error:  # no family has this name
+        known = {each.lower(): each for family in FAMILIES for each in family.candidates(name)}
+        near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
+        hint = f"did you mean '{known[near[0]]}'?" if near else "`surveyor list envs` lists them."
+        raise SurveyorError(f"There is no environment '{name}'; {hint}") from None
 
 
 FAMILY = Family(

@@ -45,7 +45,6 @@ class HostEnvs(abc.ABC):
     spec: EnvSpec
     """Spaces of one environment."""
     count: int
-    """Number of environments."""
     read: Callable[[Any], np.ndarray]
     """Converts the environment's observations into those that the agent takes."""
     first_action: int = 0
@@ -95,13 +94,8 @@ class HostMaker(NamedTuple):
 
     make: Callable[[int], HostEnvs]
     """Return as many environments as asked for, for training."""
-    again: Callable[[int], HostEnvs]
-    """Return about as many as asked for, for an evaluation beside training."""
-
-    @classmethod
-    def alike(cls, make: Callable[[int], HostEnvs]) -> "HostMaker":
-        """Return a maker that makes the same environments for training and evaluation."""
-        return cls(make, make)
+    again: Callable[[int], HostEnvs] | None = None
+    """Return about as many as asked for, for an evaluation beside training; `make` if None."""
 
 
 class SeededEnvs(HostEnvs):

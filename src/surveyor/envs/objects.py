@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -54,7 +53,7 @@ def source(env: Any, name: str) -> Source:
     if hasattr(env, "reset") and hasattr(env, "step") and hasattr(env, "default_params"):
         return Functional.wrap(env, params, name)
     if callable(env):
-        return HostMaker.alike(lambda count: GymnasiumEnvs(name, env, count))
+        return HostMaker(lambda count: GymnasiumEnvs(name, env, count))
     raise SurveyorError(
         f"{type(env).__name__} is not an environment: give a name, a Gymnasium environment or "
         "vector environment, a function that makes one, or a functional environment."
@@ -62,13 +61,18 @@ def source(env: Any, name: str) -> Source:
 
 
 def name_of(env: Any) -> str:
-    """Return the name of an environment: its own, or that of its class."""
+    """Return the name of an environment, or of what a function makes: its own or its class's."""
     if isinstance(env, str):
         return env
     if isinstance(env, tuple) and env:  # with its parameters, as gymnax.make returns it
         return name_of(env[0])
     if isinstance(env, type) or (callable(env) and not hasattr(env, "step")):
-        return _name_of_made(env)
+        try:
+            made: Any = env()
+            with contextlib.closing(made):
+                return name_of(made)
+        except Exception:  # raised again, with a message, when the run begins
+            return getattr(env, "__name__", "function").strip("<>")
     inner = getattr(env, "unwrapped", env)
     spec = getattr(inner, "spec", None)
     if not isinstance(spec, EnvSpec):
@@ -97,15 +101,6 @@ def _wrappers(env: Any) -> list[str]:
             found.append(type(env).__name__)
         env = env.env
     return found[::-1]
-
-
-def _name_of_made(make: Callable[[], Any]) -> str:
-    """Return the name of what a function makes, so that different ones have different names."""
-    try:
-        with contextlib.closing(make()) as made:
-            return name_of(made)
-    except Exception:  # raised again, with a message, when the run begins
-        return getattr(make, "__name__", "function").strip("<>")
 
 
 def _copy(name: str, env: Any) -> Any:

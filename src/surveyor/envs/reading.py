@@ -57,7 +57,7 @@ class Reader:
 
     def __call__(self, obs: Any) -> np.ndarray:
         if self.states:
-            return self._states(np.asarray(obs))
+            return read_states(self.name, np.asarray(obs) - self._start, self.states, self._start)
         obs = np.asarray(obs)
         if obs.shape[max(0, obs.ndim - len(self.shape)) :] != self.shape:
             raise wrong_shape(self.name, obs.shape, self.shape)
@@ -65,13 +65,6 @@ class Reader:
         if self._scale is not None:
             obs = (obs - self._offset) * self._scale
         return obs.astype(self.dtype)
-
-    def _states(self, obs: np.ndarray) -> np.ndarray:
-        obs = obs - self._start
-        if not np.issubdtype(obs.dtype, np.integer) or np.any((obs < 0) | (obs >= self.states)):
-            bounds = f"from {self._start} to {self._start + self.states - 1}"
-            raise SurveyorError(f"Observations of {self.name} are whole numbers {bounds}.")
-        return np.asarray(obs, np.int32)
 
     def _set_scale(self, space: spaces.Box) -> None:
         low, high = space.low.astype(np.float64), space.high.astype(np.float64)
@@ -82,6 +75,14 @@ class Reader:
         if len(self.shape) == 3:
             self._offset = np.where(unknown, 0.0, low)
             self._scale = np.where(unknown, 1.0, 1 / (high - low))
+
+
+def read_states(name: str, obs: Any, count: int, start: int = 0) -> np.ndarray:
+    """Return numbers of states; raise for others. The environment calls the first one `start`."""
+    if not np.issubdtype(obs.dtype, np.integer) or np.any((obs < 0) | (obs >= count)):
+        bounds = f"from {start} to {start + count - 1}"
+        raise SurveyorError(f"Observations of {name} are whole numbers {bounds}.")
+    return np.asarray(obs, np.int32)
 
 
 def wrong_shape(name: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> SurveyorError:

@@ -11,7 +11,7 @@ from surveyor.runs import film
 from surveyor.runs.folder import Arrays
 from surveyor.runs.run import Run
 from surveyor.training import beliefs
-from surveyor.training.film import EnoughError
+from surveyor.training.runner import EnoughError
 
 MAX_STEPS = 3_000
 """Steps after which an episode is cut."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from surveyor.training.film import coloured
+from surveyor.envs.functional import coloured
 
 MIN_SIDE = 160
 """Pixels below which the shorter side of a picture is not reduced."""

@@ -10,8 +10,7 @@ import numpy as np
 
 from surveyor.errors import SurveyorError, imported, missing
 from surveyor.runs.run import Run
-from surveyor.training.film import EnoughError
-from surveyor.training.runner import See
+from surveyor.training.runner import EnoughError, See
 
 SECOND = 15
 """Steps per second: those of Atari, which shows 60 frames and holds an action for four."""

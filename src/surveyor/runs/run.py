@@ -82,7 +82,7 @@ class Run:
     @property
     def state(self) -> PyTree:
         """The agent's state."""
-        return self.runner.agent_state(self.loop)
+        return self.loop.agent_state
 
     @property
     def progress(self) -> int:

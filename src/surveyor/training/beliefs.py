@@ -15,7 +15,7 @@ from surveyor.envs.base import Environment, Params
 from surveyor.inference.policies import greedy_policy
 from surveyor.replay.steps import StepReplay
 from surveyor.training import episodes
-from surveyor.types import PRNG, HostArrays
+from surveyor.types import PRNG, HostArrays, Obs
 
 SIDE = 160
 """Largest number of rows and columns of states in a picture."""
@@ -29,11 +29,7 @@ OBSERVATIONS = 6
 """Observations whose Q values are followed where states are not numbers."""
 Indices = tuple[PyTree, int]
 """Indices stacked on axis 0, and their number."""
-FAST_COMPILE: dict[str, str | bool] = {
-    "xla_backend_optimization_level": "0",
-    "xla_llvm_disable_expensive_passes": True,
-}
-"""Compiler options for a program that is called a few times only."""
+States = Int[Array, " m"]
 
 
 def strided(along_path: Any) -> Any:
@@ -48,7 +44,7 @@ def about(
     """Return mean and standard deviation of Q, and action probabilities, at observations."""
     obs = jnp.asarray(obs)
     indices = agent.sample_many(agent_state, key, SAMPLES)
-    q = _each(lambda index: agent.q(agent_state, index, obs), indices)
+    q = _sampled_q(agent, agent_state, indices, obs)
     mean, std = jnp.mean(q, axis=0), jnp.std(q, axis=0)
     if agent.closed_form:
         belief = agent.q_posterior(agent_state, obs)
@@ -70,10 +66,7 @@ def choose_observations(replay: StepReplay) -> np.ndarray | None:
 
 @functools.lru_cache(maxsize=4)
 def map_program(agent: Agent, env: Environment) -> Callable[..., dict[str, Array]] | None:
-    """Return a program that snapshots every state of a map, for all seeds of a problem.
-
-    None if the environment has no map.
-    """
+    """Return a program that snapshots every state of a map, for all seeds; None without a map."""
     layout = env.layout(SIDE)
     if layout is None:
         return None
@@ -93,6 +86,8 @@ def map_program(agent: Agent, env: Environment) -> Callable[..., dict[str, Array
         shown = map(strided, (along.swapaxes(0, 1), path, good[n:]))
         paths, succeeded = _episodes(agent, env, params, agent_state, indices, play_key)
         agreed = greedy_policy(along)[:, jnp.arange(len(path)), good[n:]]
+        # Proposition 1 is about a belief under which Q values are independent.
+        alone = _exceeds(mean[n:, 0] - mean[n:, 1], jnp.sum(variance[n:], axis=1))
         return {
             "visits": take(visits[states])[:n],
             "mean": mean[:n],
@@ -102,24 +97,25 @@ def map_program(agent: Agent, env: Environment) -> Callable[..., dict[str, Array
             "succeeded": succeeded,
             "joint": jnp.mean(jnp.prod(agreed, axis=1)),
             "joint_samples": jnp.asarray(len(along)),
-            "log10_factorised": _factorised(mean[n:], variance[n:]),
+            "log10_factorised": jnp.sum(jnp.log10(jnp.maximum(alone, 1e-30))),
             "correlation": _correlation(agent, agent_state, *shown),
         }
 
     key = jax.random.key(0)
     loop = jax.eval_shape(lambda: episodes.start(agent, env, key))
     lowered = jax.jit(program).lower(loop.agent_state, loop.visits, env.default_params, key)
-    # At level 0 some of the normal draws inside Q are NaN.
-    level = {"xla_backend_optimization_level": "1"} if agent.random_q else {}
-    return lowered.compile(compiler_options={**FAST_COMPILE, **level})
+    # Compile fast, for a few calls only; at level 0 some of the normal draws inside Q are NaN.
+    options: dict[str, str | bool] = {"xla_llvm_disable_expensive_passes": True}
+    options["xla_backend_optimization_level"] = "1" if agent.random_q else "0"
+    return lowered.compile(compiler_options=options)
 
 
 def _along(
-    agent: Agent, agent_state: PyTree, indices: Indices, path: Int[Array, " m"], key: PRNG
+    agent: Agent, agent_state: PyTree, indices: Indices, path: States, key: PRNG
 ) -> Float[Array, "k m 2"]:
     """Return Q along the path under the indices, or under more samples where they are cheap."""
     if not agent.closed_form:
-        return _each(lambda index: agent.q(agent_state, index, path), indices)
+        return _sampled_q(agent, agent_state, indices, path)
     draw = jax.vmap(lambda key: agent.q(agent_state, agent.sample(agent_state, key), path))
     return draw(jax.random.split(key, PATH_SAMPLES))
 
@@ -134,7 +130,7 @@ def _marginals(
         spread = covariance[:, 0, 0] + covariance[:, 1, 1] - 2 * covariance[:, 0, 1]
         first = _exceeds(mean[:, 0] - mean[:, 1], spread)
         return mean, covariance, jnp.stack([first, 1 - first], axis=1)
-    q = _each(lambda index: agent.q(agent_state, index, states), indices)
+    q = _sampled_q(agent, agent_state, indices, states)
     off = q - jnp.mean(q, axis=0)
     covariance = jnp.einsum("kna,knb->nab", off, off) / len(q)
     return jnp.mean(q, axis=0), covariance, jnp.mean(greedy_policy(q), axis=0)
@@ -146,21 +142,8 @@ def _exceeds(gap: Float[Array, "*n"], variance: Float[Array, "*n"]) -> Float[Arr
     return jnp.where(gap == 0, 0.5, jax.scipy.stats.norm.cdf(gap / spread))
 
 
-def _factorised(mean: Float[Array, "m 2"], variance: Float[Array, "m 2"]) -> Float[Array, ""]:
-    """Return log10 P(good action all along the optimal path) if Q values were independent.
-
-    Proposition 1 is about such a belief.
-    """
-    likely = _exceeds(mean[:, 0] - mean[:, 1], jnp.sum(variance, axis=1))
-    return jnp.sum(jnp.log10(jnp.maximum(likely, 1e-30)))
-
-
 def _correlation(
-    agent: Agent,
-    agent_state: PyTree,
-    q: Float[Array, "m k 2"],
-    path: Int[Array, " m"],
-    good: Int[Array, " m"],
+    agent: Agent, agent_state: PyTree, q: Float[Array, "m k 2"], path: States, good: States
 ) -> Float[Array, "m m"]:
     """Return correlations of Q(s, good action) along the path: exact, or from the samples."""
     if agent.closed_form:
@@ -175,12 +158,7 @@ def _correlation(
 
 
 def _episodes(
-    agent: Agent,
-    env: Environment,
-    params: Params,
-    agent_state: PyTree,
-    indices: Indices,
-    key: PRNG,
+    agent: Agent, env: Environment, params: Params, agent_state: PyTree, indices: Indices, key: PRNG
 ) -> tuple[Int[Array, "k horizon"], Bool[Array, " k"]]:
     """Return states of episodes with sampled policies, -1 after their end, and their success."""
 
@@ -196,6 +174,7 @@ def _episodes(
     return jax.lax.map(one, (first, jax.random.split(key, few)))
 
 
-def _each(function: Callable[[PyTree], Any], indices: Indices) -> Any:
-    """Return a function of every index; some agents have an empty index."""
-    return jax.lax.map(lambda pair: function(pair[0]), (indices[0], jnp.arange(indices[1])))
+def _sampled_q(agent: Agent, agent_state: PyTree, indices: Indices, obs: Obs) -> Array:
+    """Return Q under every index; some agents have an empty index."""
+    each = (indices[0], jnp.arange(indices[1]))
+    return jax.lax.map(lambda pair: agent.q(agent_state, pair[0], obs), each)

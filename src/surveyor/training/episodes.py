@@ -7,7 +7,8 @@ number.
 """
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any
 
 import equinox as eqx
@@ -28,6 +29,7 @@ TESTS_TO_SOLVE = 10
 CHUNK = 64
 """Largest number of test intervals in one call of the program."""
 
+Count = Int[Array, ""]
 # XLA would split small loops over threads, which costs more than it saves; runs share the cores
 # as whole processes instead.
 COMPILER_OPTIONS: dict[str, str | bool] = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
@@ -83,15 +85,13 @@ def start(agent: Agent, env: Environment, key: PRNG) -> Loop:
     """Return the loop before the first episode."""
     schedule = agent.schedule
     strategy = registry.fitting(schedule.replay, "episodes")
+    # Every array is a buffer of its own: all are donated.
+    counts = ("episode", "steps", "gradient_steps", "passed")
     return Loop(
         agent_state=agent.init(env.spec, key),
         replay=EpisodeReplay.create(schedule.capacity, env.horizon, strategy),
-        episode=jnp.zeros((), jnp.int32),
-        steps=jnp.zeros((), jnp.int32),
-        gradient_steps=jnp.zeros((), jnp.int32),
-        first_success=jnp.full((), -1, jnp.int32),
-        passed=jnp.zeros((), jnp.int32),
-        solved_at=jnp.full((), -1, jnp.int32),
+        **{name: jnp.zeros((), jnp.int32) for name in counts},
+        **{name: jnp.full((), -1, jnp.int32) for name in ("first_success", "solved_at")},
         visits=jnp.zeros((env.spec.num_states, env.spec.num_actions), jnp.int32),
     )
 
@@ -122,9 +122,8 @@ def rollout(
         obs, env_state, i, steps, _ = carry
         action = agent.act(agent_state, index, obs, ties[i])
         key = jax.random.fold_in(step_key, i)
-        next_obs, env_state, reward, terminated, truncated, info = env.step(
-            key, env_state, action, params
-        )
+        after = env.step(key, env_state, action, params)
+        next_obs, env_state, reward, terminated, truncated, info = after
         steps = tuple(x.at[i].set(new) for x, new in zip(steps, (obs, action, reward), strict=True))
         end = (info["final_observation"], terminated, terminated | truncated)
         return next_obs, env_state, i + 1, steps, end
@@ -135,9 +134,8 @@ def rollout(
     obs, action, reward = steps
     last = jnp.arange(env.horizon) == length - 1
     next_obs = jnp.where(last, end[0], jnp.roll(obs, -1))
-    return Rollout(
-        Transition(obs, action, reward, next_obs, last & end[1]), length, jnp.sum(reward)
-    )
+    transitions = Transition(obs, action, reward, next_obs, last & end[1])
+    return Rollout(transitions, length, jnp.sum(reward))
 
 
 def train_episode(
@@ -163,15 +161,14 @@ def train_episode(
     agent_state, metrics = jax.lax.scan(learn, agent_state, keys)
     episode = loop.episode + 1
     first = (loop.first_success < 0) & optimal(env, record.total)
-    loop = Loop(
+    loop = replace(
+        loop,
         agent_state=agent_state,
         replay=replay,
         episode=episode,
         steps=loop.steps + record.length,
         gradient_steps=loop.gradient_steps + schedule.updates,
         first_success=jnp.where(first, episode, loop.first_success),
-        passed=loop.passed,
-        solved_at=loop.solved_at,
         visits=loop.visits.at[record.transitions.obs, record.transitions.action].add(mask),
     )
     return loop, record, jax.tree.map(jnp.mean, metrics)
@@ -190,30 +187,18 @@ def test(
     passed = jnp.where(due, passed, loop.passed)
     solved = (loop.solved_at < 0) & (passed >= TESTS_TO_SOLVE)
     first_test = loop.episode - (TESTS_TO_SOLVE - 1) * TEST_EVERY
-    loop = eqx.tree_at(
-        lambda loop: (loop.passed, loop.solved_at),
-        loop,
-        (passed, jnp.where(solved, first_test, loop.solved_at)),
-    )
+    loop = replace(loop, passed=passed, solved_at=jnp.where(solved, first_test, loop.solved_at))
     return loop, jnp.where(due, record.total, jnp.nan)
 
 
 def train_interval(
-    agent: Agent,
-    env: Environment,
-    params: Params,
-    key: PRNG,
-    loop: Loop,
-    episodes: Int[Array, ""],
+    agent: Agent, env: Environment, params: Params, key: PRNG, loop: Loop, episodes: Count
 ) -> tuple[Loop, Interval]:
     """Train up to the next test, or to the end of the budget of `episodes`, and test."""
     count = jnp.minimum(TEST_EVERY, episodes - loop.episode)
     each = partial(train_episode, agent, env, params, key)
-    metrics = jax.tree.map(
-        lambda shape: jnp.zeros(shape.shape, shape.dtype), jax.eval_shape(each, loop)[2]
-    )
-    returns = jnp.full(TEST_EVERY, jnp.nan)
-    lengths = jnp.zeros(TEST_EVERY, jnp.int32)
+    metrics = jax.tree.map(jnp.zeros_like, jax.eval_shape(each, loop)[2])
+    nothing = jnp.full(TEST_EVERY, jnp.nan), jnp.zeros(TEST_EVERY, jnp.int32), metrics
 
     def body(i, carry):
         loop, returns, lengths, metrics = carry
@@ -221,50 +206,41 @@ def train_interval(
         metrics = jax.tree.map(lambda total, x: total + x / count, metrics, new)
         return loop, returns.at[i].set(record.total), lengths.at[i].set(record.length), metrics
 
-    loop, returns, lengths, metrics = jax.lax.fori_loop(
-        0, count, body, (loop, returns, lengths, metrics)
-    )
+    end = jax.lax.fori_loop(0, count, body, (loop, *nothing))
+    loop, returns, lengths, metrics = end
     loop, test_return = test(agent, env, params, key, loop)
     return loop, Interval(loop.episode, returns, lengths, test_return, metrics)
 
 
-def train_chunk(
-    agent: Agent,
-    env: Environment,
-    stop_when_solved: bool,
-    loop: Loop,
-    params: Params,
-    key: PRNG,
-    episodes: Int[Array, ""],
-    intervals: Int[Array, ""],
-) -> tuple[Loop, Interval, Int[Array, ""]]:
-    """Train up to `intervals` intervals; return their records and how many there were."""
-    each = partial(train_interval, agent, env, params, key, episodes=episodes)
-    records = jax.tree.map(
-        lambda shape: jnp.zeros((CHUNK, *shape.shape), shape.dtype), jax.eval_shape(each, loop)[1]
-    )
-
-    def going(carry):
-        loop, _, done = carry
-        over = (loop.solved_at >= 0) & stop_when_solved
-        return (done < intervals) & (loop.episode < episodes) & ~over
-
-    def body(carry):
-        loop, records, done = carry
-        loop, record = each(loop)
-        return loop, jax.tree.map(lambda all, x: all.at[done].set(x), records, record), done + 1
-
-    return jax.lax.while_loop(going, body, (loop, records, jnp.zeros((), jnp.int32)))
-
-
+@lru_cache(maxsize=8)
 def compile_chunk(
-    agent: Agent, env: Environment, loop: Loop, params: Params, *, stop_when_solved: bool
-) -> Callable[..., tuple[Loop, Interval, Int[Array, ""]]]:
-    """Compile `train_chunk` ahead of time; the loop's buffers are donated to it.
+    agent: Agent, env: Environment, stop_when_solved: bool
+) -> Callable[..., tuple[Loop, Interval, Count]]:
+    """Compile a program that trains up to `intervals` intervals, for every seed of the problem.
 
-    The result takes `(loop, params, key, episodes, intervals)` and serves every seed.
+    It takes `(loop, params, key, episodes, intervals)`, and the loop's buffers are donated to it.
+    It returns the loop, the records of the intervals, and how many there were.
     """
-    function = jax.jit(partial(train_chunk, agent, env, stop_when_solved), donate_argnums=0)
-    integer = jnp.zeros((), jnp.int32)
-    lowered = function.lower(loop, params, jax.random.key(0), integer, integer)
+
+    def train_chunk(loop: Loop, params: Params, key: PRNG, episodes: Count, intervals: Count):
+        each = partial(train_interval, agent, env, params, key, episodes=episodes)
+        shapes = jax.eval_shape(each, loop)[1]
+        records = jax.tree.map(lambda x: jnp.zeros((CHUNK, *x.shape), x.dtype), shapes)
+
+        def going(carry):
+            loop, _, done = carry
+            over = (loop.solved_at >= 0) & stop_when_solved
+            return (done < intervals) & (loop.episode < episodes) & ~over
+
+        def body(carry):
+            loop, records, done = carry
+            loop, record = each(loop)
+            return loop, jax.tree.map(lambda all, x: all.at[done].set(x), records, record), done + 1
+
+        return jax.lax.while_loop(going, body, (loop, records, jnp.zeros((), jnp.int32)))
+
+    key, integer = jax.random.key(0), jnp.zeros((), jnp.int32)
+    loop = jax.eval_shape(lambda: start(agent, env, key))
+    function = jax.jit(train_chunk, donate_argnums=0)
+    lowered = function.lower(loop, env.default_params, key, integer, integer)
     return lowered.compile(compiler_options=COMPILER_OPTIONS)

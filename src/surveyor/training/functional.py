@@ -4,8 +4,10 @@ Acting, the environments, the replay and learning are one XLA program; Python ha
 record.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,15 +18,14 @@ import numpy as np
 from jaxtyping import Array, Int, PyTree, Shaped
 
 from surveyor.agents.base import Agent
-from surveyor.envs.functional import Functional
+from surveyor.envs.functional import Functional, coloured
 from surveyor.envs.reading import check_observations, check_rewards
 from surveyor.replay.steps import StepReplay
 from surveyor.training import steps
-from surveyor.training.episodes import COMPILER_OPTIONS, run_keys
-from surveyor.training.film import coloured
-from surveyor.training.runner import Chunk, Played, See, StepRunner, Task
+from surveyor.training.episodes import COMPILER_OPTIONS
+from surveyor.training.runner import Chunk, Played, See, StepRunner
 from surveyor.training.steps import Learning, Round
-from surveyor.types import PRNG, EnvSpec, Metrics, Transition
+from surveyor.types import PRNG, HostArrays, Metrics, Transition
 
 DIAGNOSED = 32
 """Past observations that the logged diagnostics are computed on."""
@@ -36,7 +37,12 @@ class StepLoop(eqx.Module):
     learning: Learning
     replay: StepReplay
     env: PyTree
-    obs: Shaped[Array, "envs ..."]
+    obs: Shaped[HostArrays, "envs ..."]
+
+    @property
+    def agent_state(self) -> PyTree:
+        """State of the agent."""
+        return self.learning.agent_state
 
 
 def start(agent: Agent, env: Functional, key: PRNG) -> StepLoop:
@@ -56,7 +62,8 @@ def act(agent: Agent, env: Functional, key: PRNG, loop: StepLoop) -> StepLoop:
     obs, state, reward, terminated, truncated, final = jax.vmap(env.step)(keys, loop.env, action)
     ended = terminated | truncated
     transitions = Transition(loop.obs, action, reward, final, terminated)
-    learning = steps.observe(agent, loop.learning, transitions, reward, ended, index_key)
+    stepped = jnp.ones_like(ended)
+    learning = steps.observe(agent, loop.learning, transitions, reward, ended, index_key, stepped)
     return StepLoop(learning, loop.replay.add(transitions, ended), state, obs)
 
 
@@ -69,7 +76,7 @@ def update(agent: Agent, key: PRNG, loop: StepLoop) -> StepLoop:
     replay = loop.replay
     if errors is not None:
         replay = replay.update_priorities(batch.number, errors)
-    return StepLoop(learning, replay, loop.env, loop.obs)
+    return replace(loop, learning=learning, replay=replay)
 
 
 def train(
@@ -87,24 +94,27 @@ def train(
     loop = jax.lax.fori_loop(0, rounds, body, loop)
     u = jax.random.uniform(jax.random.fold_in(key, 2), (DIAGNOSED,))
     learning, metrics = steps.report(agent, loop.learning, loop.replay.observations(u))
-    return StepLoop(learning, loop.replay, loop.env, loop.obs), metrics
+    return replace(loop, learning=learning), metrics
 
 
-def compile_train(agent: Agent, env: Functional, loop: StepLoop) -> Callable[..., Any]:
-    """Compile `train` ahead of time; it takes `(loop, key, rounds)`, and the loop is donated."""
+_programs: list[tuple[Agent, Functional, Callable[..., Any]]] = []
+
+
+def compile_train(agent: Agent, env: Functional) -> Callable[..., Any]:
+    """Compile `train` ahead of time; it takes `(loop, key, rounds)`, and the loop is donated.
+
+    The program is kept for the next seed of the same environment.
+    """
+    for known, other, program in _programs:
+        same = other.inner is env.inner and eqx.tree_equal(other.params, env.params)
+        if known == agent and other.spec == env.spec and bool(same):
+            return program
+    key = jax.random.key(0)
+    loop = jax.eval_shape(lambda: start(agent, env, key))
     function = jax.jit(partial(train, agent, env), donate_argnums=0)
-    lowered = function.lower(loop, jax.random.key(0), jnp.zeros((), jnp.int32))
-    return lowered.compile(compiler_options=COMPILER_OPTIONS)
-
-
-class Playing(eqx.Module):
-    """Greedy episodes under way, side by side."""
-
-    env: PyTree
-    obs: Shaped[Array, "envs ..."]
-    total: Array
-    length: Array
-    over: Array
+    lowered = function.lower(loop, key, jnp.zeros((), jnp.int32))
+    _programs[:] = [(agent, env, lowered.compile(compiler_options=COMPILER_OPTIONS))]
+    return _programs[0][2]
 
 
 @eqx.filter_jit
@@ -114,51 +124,40 @@ def play(
     """Return return and length of greedy episodes."""
     reset_key, step_key = jax.random.split(key)
     obs, states = jax.vmap(env.reset)(jax.random.split(reset_key, episodes))
-    zeros = jnp.zeros(episodes)
-    begin = Playing(states, obs, zeros, zeros.astype(jnp.int32), zeros > 1)
+    zero, none = jnp.zeros(episodes), jnp.zeros(episodes, jnp.int32)
     index = agent.greedy(agent_state)
 
     def body(carry):
-        i, now = carry
-        key = jax.random.fold_in(step_key, i)
-        act_key, env_key = jax.random.split(key)
+        i, states, obs, total, length, over = carry
+        act_key, env_key = jax.random.split(jax.random.fold_in(step_key, i))
         u = jax.random.uniform(act_key, (episodes, env.spec.num_actions))
-        action = jax.vmap(partial(agent.act, agent_state, index))(now.obs, u)
+        action = jax.vmap(partial(agent.act, agent_state, index))(obs, u)
         keys = jax.random.split(env_key, episodes)
-        obs, states, reward, terminated, truncated, _ = jax.vmap(env.step)(keys, now.env, action)
-        total = now.total + jnp.where(now.over, 0.0, reward)
-        length = now.length + ~now.over
-        return i + 1, Playing(states, obs, total, length, now.over | terminated | truncated)
+        obs, states, reward, terminated, truncated, _ = jax.vmap(env.step)(keys, states, action)
+        total = total + jnp.where(over, 0.0, reward)
+        return i + 1, states, obs, total, length + ~over, over | terminated | truncated
 
-    _, end = jax.lax.while_loop(
-        lambda carry: ~jnp.all(carry[1].over), body, (jnp.zeros((), jnp.int32), begin)
-    )
-    return end.total, end.length
+    begin = (none[0], states, obs, zero, none, none > 0)
+    end = jax.lax.while_loop(lambda carry: ~jnp.all(carry[-1]), body, begin)
+    return end[3], end[4]
 
 
 class FunctionalRunner(StepRunner):
     """Learning by steps in one compiled program."""
 
-    def __init__(self, task: Task, env: Functional):
-        super().__init__(task)
-        self.env = env
-
-    @property
-    def spec(self) -> EnvSpec:
-        return self.env.spec
+    env: Functional
 
     def start(self) -> StepLoop:
-        key = run_keys(self.task.seed)[0]
         # Compiled, so that every array is a buffer of its own: all are donated.
-        return jax.jit(partial(start, self.task.agent, self.env))(key)
+        return jax.jit(partial(start, self.task.agent, self.env))(self.init_key)
 
     def chunks(self, loop: StepLoop) -> Iterator[Chunk]:
-        key = run_keys(self.task.seed)[1]
-        program = _program(self.task.agent, self.env)
+        program = compile_train(self.task.agent, self.env)
         while not self.finished(loop):
             began, before = time.perf_counter(), int(loop.learning.step)
-            rounds = np.int32(self.rounds_left(loop))
-            loop, metrics = jax.block_until_ready(program(loop, key, rounds))
+            left = math.ceil((self.task.budget - before) / self.round.steps)
+            rounds = np.int32(min(self.rounds_per_record, left))
+            loop, metrics = jax.block_until_ready(program(loop, self.train_key, rounds))
             took = time.perf_counter() - began
             check_rewards(self.env.name, np.asarray(loop.replay.reward))
             check_observations(self.env.name, np.asarray(loop.obs))
@@ -168,7 +167,7 @@ class FunctionalRunner(StepRunner):
     def play(self, agent_state: PyTree, episodes: int, seed: int) -> Played:
         key = jax.random.key(seed)
         totals, lengths = play(self.task.agent, self.env, agent_state, key, episodes)
-        return Played([float(x) for x in totals], [int(x) for x in lengths])
+        return Played(totals.tolist(), lengths.tolist())
 
     def film(self, agent_state: PyTree, seed: int, see: See) -> None:
         if len(self.spec.shape) != 3:
@@ -186,17 +185,3 @@ class FunctionalRunner(StepRunner):
             see(seen, partial(coloured, seen), int(action))
             obs, state, _, terminated, truncated, _ = step(env_key, state, action)
             over = bool(terminated | truncated)
-
-
-_programs: list[tuple[Agent, Functional, Callable[..., Any]]] = []
-
-
-def _program(agent: Agent, env: Functional) -> Callable[..., Any]:
-    """Return the compiled program, kept for the next seed of the same environment."""
-    for known, other, program in _programs:
-        same = other.inner is env.inner and eqx.tree_equal(other.params, env.params)
-        if known == agent and other.spec == env.spec and bool(same):
-            return program
-    loop = jax.eval_shape(lambda: start(agent, env, jax.random.key(0)))
-    _programs[:] = [(agent, env, compile_train(agent, env, loop))]
-    return _programs[0][2]

@@ -10,8 +10,9 @@ import numpy as np
 from jaxtyping import PyTree
 
 from surveyor.agents.base import Agent
+from surveyor.envs.reading import read_states
 from surveyor.errors import SurveyorError
-from surveyor.training import beliefs
+from surveyor.training import beliefs, episodes
 from surveyor.training.steps import Round
 from surveyor.types import EnvSpec
 
@@ -22,6 +23,10 @@ Record = dict[str, Any]
 """One line of a run's metrics, or its result."""
 See = Callable[[np.ndarray, Callable[[], np.ndarray], int], None]
 """Called at every step of a film with the observation, a function that draws it, and the action."""
+
+
+class EnoughError(Exception):
+    """Raised by a film's viewer to end it."""
 
 
 class Task(NamedTuple):
@@ -59,29 +64,28 @@ class Played(NamedTuple):
 
 
 class Runner(abc.ABC):
-    """Trains the agent of a task; everything that changes is in the loop that it hands over."""
+    """Trains the agent of a task; everything that changes is in the loop that it hands over.
 
-    unit: ClassVar[str]
-    """Unit of the budget: episode or step."""
+    Every loop has an `agent_state`.
+    """
+
     threaded_snapshots: ClassVar[bool] = False
     """True if snapshots are computed in a thread, from copies."""
+    every: int
+    """Episodes or steps between two records."""
 
-    def __init__(self, task: Task):
-        self.task = task
-        self.pauses: Callable[[int], int] | None = None
+    def __init__(self, task: Task, env: Any):
+        self.task, self.env = task, env
+        self.init_key, self.train_key = episodes.run_keys(task.seed)
+        self.pauses: Callable[[int], float] = lambda at: math.inf
         """Returns, after this many episodes or steps, when a chunk has to end next."""
         self.observed: np.ndarray | None = None
         """Observations that snapshots are about, once they are chosen."""
 
     @property
-    @abc.abstractmethod
-    def every(self) -> int:
-        """Episodes or steps between two records."""
-
-    @property
-    @abc.abstractmethod
     def spec(self) -> EnvSpec:
         """Spaces of the environment."""
+        return self.env.spec
 
     @property
     def first_action(self) -> int:
@@ -103,10 +107,6 @@ class Runner(abc.ABC):
     @abc.abstractmethod
     def finished(self, loop: PyTree) -> bool:
         """Return whether training is at its end."""
-
-    @abc.abstractmethod
-    def agent_state(self, loop: PyTree) -> PyTree:
-        """Return the agent's state."""
 
     @abc.abstractmethod
     def play(self, agent_state: PyTree, episodes: int, seed: int) -> Played:
@@ -135,15 +135,10 @@ class Runner(abc.ABC):
         """Return observations of the environment as its agent takes them; raise for others."""
         spec, name = self.spec, self.task.env
         if spec.tabular:
-            whole = np.issubdtype(observation.dtype, np.integer)
-            if not whole or np.any((observation < 0) | (observation >= spec.num_states)):
-                raise SurveyorError(
-                    f"Observations of {name} are whole numbers from 0 to {spec.num_states - 1}."
-                )
-        elif observation.shape[max(0, observation.ndim - len(spec.shape)) :] != spec.shape:
-            raise SurveyorError(
-                f"Observations of {name} have shape {spec.shape}, not {observation.shape}."
-            )
+            return read_states(name, observation, spec.num_states)
+        if observation.shape[max(0, observation.ndim - len(spec.shape)) :] != spec.shape:
+            said = f"have shape {spec.shape}, not {observation.shape}"
+            raise SurveyorError(f"Observations of {name} {said}.")
         return observation.astype(spec.dtype)
 
     def freeze(self, loop: PyTree) -> tuple[PyTree, dict[str, Any]]:
@@ -161,68 +156,42 @@ class Runner(abc.ABC):
 class StepRunner(Runner):
     """Runs by steps: when they end, what they record, and their snapshots."""
 
-    unit = "step"
-
-    def __init__(self, task: Task):
-        super().__init__(task)
+    def __init__(self, task: Task, env: Any):
+        super().__init__(task, env)
         self.round = Round.of(task.agent)
-
-    @property
-    def every(self) -> int:
-        return self.rounds_per_record * self.round.steps
-
-    @property
-    def rounds_per_record(self) -> int:
-        """Rounds of acting and learning between two records."""
-        return max(1, self.task.budget // (RECORDS * self.round.steps))
+        self.rounds_per_record = max(1, task.budget // (RECORDS * self.round.steps))
+        self.every = self.rounds_per_record * self.round.steps
 
     def finished(self, loop: PyTree) -> bool:
         return int(loop.learning.step) >= self.task.budget
 
-    def rounds_left(self, loop: PyTree) -> int:
-        """Return the rounds to the next record, or to the end."""
-        left = self.task.budget - int(loop.learning.step)
-        return min(self.rounds_per_record, math.ceil(left / self.round.steps))
-
     def result(self, loop: PyTree) -> Record:
-        step = int(loop.learning.step)
-        return {
-            "steps": step,
-            **self._frames(step),
-            "episodes": int(loop.learning.episodes.ended),
-            "gradient_steps": int(loop.learning.gradient_steps),
-        }
-
-    def agent_state(self, loop: PyTree) -> PyTree:
-        return loop.learning.agent_state
+        gradient_steps = int(loop.learning.gradient_steps)
+        return {**self._counts(loop, "steps"), "gradient_steps": gradient_steps}
 
     def record(self, loop: PyTree, metrics: Any, steps: int, seconds: float) -> Record:
         """Return one line of the metrics."""
         numbers = {name: to_number(value) for name, value in metrics.items()}
-        step = int(loop.learning.step)
-        return {
-            "step": step,
-            **self._frames(step),
-            "episodes": int(loop.learning.episodes.ended),
-            **numbers,
-            "steps_per_second": round(steps / max(seconds, 1e-9), 1),
-        }
+        speed = round(steps / max(seconds, 1e-9), 1)
+        return {**self._counts(loop, "step"), **numbers, "steps_per_second": speed}
 
     def snapshot_inputs(self, loop: PyTree) -> PyTree | None:
         """Return the agent's state, once there are observations to ask it about."""
         ready = int(loop.learning.step) >= self.task.agent.schedule.warmup
         if self.observed is None and ready:
             self.observed = beliefs.choose_observations(loop.replay)
-        return None if self.observed is None else self.agent_state(loop)
+        return None if self.observed is None else loop.agent_state
 
     def snapshot(self, inputs: PyTree, at: int) -> dict[str, Any] | None:
         """Return the belief about a few observations."""
         key = jax.random.key(0)
         return beliefs.about(self.task.agent, inputs, np.asarray(self.observed), key)
 
-    def _frames(self, step: int) -> Record:
-        frames = self.task.frames_per_step
-        return {"frames": frames * step} if frames > 1 else {}
+    def _counts(self, loop: PyTree, unit: str) -> Record:
+        """Return the steps so far, called `unit`, with frames if they are counted, and episodes."""
+        step, frames = int(loop.learning.step), self.task.frames_per_step
+        counts = {unit: step, "frames": frames * step} if frames > 1 else {unit: step}
+        return {**counts, "episodes": int(loop.learning.episodes.ended)}
 
 
 def to_number(value: Any) -> float | None:

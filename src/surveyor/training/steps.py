@@ -4,6 +4,7 @@ The compiled runner composes these functions with the environment's own into one
 runner calls them in turn around an environment that steps in Python.
 """
 
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -16,7 +17,9 @@ from surveyor.agents.base import Agent
 from surveyor.errors import SurveyorError
 from surveyor.replay import registry
 from surveyor.replay.steps import StepReplay
-from surveyor.types import PRNG, Batch, EnvSpec, Mask, Metrics, Schedule, Transition
+from surveyor.types import PRNG, Batch, EnvSpec, Metrics, Transition
+
+Flags = Bool[Array, " envs"]
 
 
 class Episodes(eqx.Module):
@@ -30,18 +33,7 @@ class Episodes(eqx.Module):
     total_return: Float[Array, ""]
     total_length: Float[Array, ""]
 
-    @classmethod
-    def create(cls, envs: int) -> "Episodes":
-        """Return counts before the first step."""
-        zero, none = jnp.zeros((), jnp.int32), jnp.zeros(())
-        return cls(jnp.zeros(envs), jnp.zeros(envs, jnp.int32), zero, zero, none, none)
-
-    def after(
-        self,
-        reward: Float[Array, " envs"],
-        ended: Bool[Array, " envs"],
-        stepped: Bool[Array, " envs"],
-    ) -> "Episodes":
+    def after(self, reward: Float[Array, " envs"], ended: Flags, stepped: Flags) -> "Episodes":
         """Return the counts after one more step of each environment that has stepped."""
         returns = self.returns + jnp.where(stepped, reward, 0.0)
         lengths = self.lengths + stepped
@@ -117,27 +109,29 @@ def start(agent: Agent, spec: EnvSpec, key: PRNG) -> Learning:
     init_key, index_key = jax.random.split(key)
     envs, state = agent.schedule.envs, agent.init(spec, init_key)
     indices = jax.vmap(partial(agent.sample, state))(jax.random.split(index_key, envs))
-    metrics = jax.eval_shape(agent.learn, state, _blank(agent.schedule, spec), key)[1].metrics
+    n = agent.schedule.batch_size
+    seen, integers, reals = jnp.zeros((n, *spec.shape), spec.dtype), jnp.zeros(n, int), jnp.zeros(n)
+    batch = Batch(seen, integers, reals, seen, jnp.zeros(n, bool), integers, reals)
+    metrics = jax.eval_shape(agent.learn, state, batch, key)[1].metrics
     sums = {name: jnp.zeros(()) for name in metrics}
-    zero = jnp.zeros((), jnp.int32)
-    return Learning(state, indices, Episodes.create(envs), zero, zero, sums, zero)
+    none, zero = jnp.zeros((), jnp.int32), jnp.zeros(())
+    episodes = Episodes(jnp.zeros(envs), jnp.zeros(envs, jnp.int32), none, none, zero, zero)
+    return Learning(state, indices, episodes, none, none, sums, none)
 
 
-def empty_replay(agent: Agent, spec: EnvSpec, *, host: bool = False, size: int = -1) -> StepReplay:
-    """Return the replay that an agent's schedule asks for, or one of another size."""
+def empty_replay(
+    agent: Agent, spec: EnvSpec, capacity: int | None = None, *, host: bool = False
+) -> StepReplay:
+    """Return the replay that an agent's schedule asks for, or one of another capacity."""
     schedule = agent.schedule
     strategy = registry.fitting(schedule.replay, "steps")
-    capacity = schedule.capacity if size < 0 else size
+    capacity = schedule.capacity if capacity is None else capacity
     returns = {"n_step": schedule.n_step, "discount": schedule.discount}
     return StepReplay.create(spec, capacity, schedule.envs, strategy, host=host, **returns)
 
 
 def act(
-    agent: Agent,
-    learning: Learning,
-    spec: EnvSpec,
-    obs: Shaped[Array, "envs ..."],
-    key: PRNG,
+    agent: Agent, learning: Learning, spec: EnvSpec, obs: Shaped[Array, "envs ..."], key: PRNG
 ) -> Int[Array, " envs"]:
     """Return one action for each environment: greedy on its index, or random in the warm-up."""
     schedule = agent.schedule
@@ -151,23 +145,16 @@ def observe(
     learning: Learning,
     transitions: Transition,
     score: Float[Array, " envs"],
-    ended: Bool[Array, " envs"],
+    ended: Flags,
     key: PRNG,
-    stepped: Bool[Array, " envs"] | None = None,
+    stepped: Flags,
 ) -> Learning:
     """Observe one step of every environment; where an episode ended, draw a new index.
 
-    **Arguments:**
-
-    - `agent`, `learning`: the agent, and its state of learning.
-    - `transitions`: the step, with rewards that may be clipped for learning.
-    - `score`: rewards as the environment gave them.
-    - `ended`: where an episode ended.
-    - `key`: the randomness of new indices.
-    - `stepped`: False where an environment only began an episode; everywhere True if None.
+    Rewards in `transitions` may be clipped for learning; `score` has them as the environment gave
+    them. `stepped` is False where an environment only began an episode.
     """
     schedule = agent.schedule
-    stepped = jnp.ones(schedule.envs, bool) if stepped is None else stepped
     state = agent.observe(learning.agent_state, transitions, stepped)
     ended = ended & stepped
     episodes = learning.episodes.after(score, ended, stepped)
@@ -175,78 +162,44 @@ def observe(
     if schedule.redraw_every:
         redraw = redraw | (episodes.lengths % schedule.redraw_every == 0)
 
+    def choose(new, old):
+        return jnp.where(redraw.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+
     def draw():
         new = jax.vmap(partial(agent.sample, state))(jax.random.split(key, schedule.envs))
-        return jax.tree.map(partial(_choose, redraw), new, learning.index)
+        return jax.tree.map(choose, new, learning.index)
 
     index = jax.lax.cond(jnp.any(redraw), draw, lambda: learning.index)
-    return eqx.tree_at(
-        lambda learning: (learning.agent_state, learning.index, learning.episodes, learning.step),
-        learning,
-        (state, index, episodes, learning.step + schedule.envs),
-    )
+    step = learning.step + schedule.envs
+    return replace(learning, agent_state=state, index=index, episodes=episodes, step=step)
 
 
 def update(
     agent: Agent, learning: Learning, batch: Batch, key: PRNG
 ) -> tuple[Learning, Float[Array, " b"] | None]:
     """Take one gradient step; return the error of each example too."""
-    state, done = agent.learn(learning.agent_state, batch, fast_key(key))
-    sums = jax.tree.map(jnp.add, learning.sums, done.metrics)
-    learning = eqx.tree_at(
-        lambda learning: (
-            learning.agent_state,
-            learning.gradient_steps,
-            learning.sums,
-            learning.summed,
-        ),
-        learning,
-        (state, learning.gradient_steps + 1, sums, learning.summed + 1),
-    )
-    return learning, done.errors
-
-
-def fast_key(key: PRNG) -> PRNG:
-    """Return a key that draws many random numbers in one operation.
-
-    The usual keys take a loop of small operations on a CPU, 5% of a gradient step on MinAtar.
-    """
+    # A key that draws many numbers in one operation: the usual ones take a loop of small operations
+    # on a CPU, 5% of a gradient step on MinAtar.
     data = jax.random.key_data(key)
-    return jax.random.wrap_key_data(jnp.concatenate([data, data]), impl="rbg")
+    fast_key = jax.random.wrap_key_data(jnp.concatenate([data, data]), impl="rbg")
+    state, done = agent.learn(learning.agent_state, batch, fast_key)
+    sums = jax.tree.map(jnp.add, learning.sums, done.metrics)
+    taken, summed = learning.gradient_steps + 1, learning.summed + 1
+    changes = {"agent_state": state, "gradient_steps": taken, "sums": sums, "summed": summed}
+    return replace(learning, **changes), done.errors
 
 
 def report(
     agent: Agent, learning: Learning, obs: Shaped[Array, "n ..."]
 ) -> tuple[Learning, Metrics]:
     """Return the metrics to log, and the state of learning with its sums reset."""
-    episodes, zero = learning.episodes, jnp.zeros((), jnp.int32)
+    episodes, none, zero = learning.episodes, jnp.zeros((), jnp.int32), jnp.zeros(())
     metrics = {
         "return": episodes.total_return / episodes.count,  # NaN where none has ended
         "length": episodes.total_length / episodes.count,
         **{name: total / learning.summed for name, total in learning.sums.items()},
         **agent.diagnose(learning.agent_state, obs),
     }
-    again = eqx.tree_at(
-        lambda e: (e.count, e.total_return, e.total_length),
-        episodes,
-        (zero, jnp.zeros(()), jnp.zeros(())),
-    )
+    again = replace(episodes, count=none, total_return=zero, total_length=zero)
     sums = jax.tree.map(jnp.zeros_like, learning.sums)
-    learning = eqx.tree_at(
-        lambda learning: (learning.episodes, learning.sums, learning.summed),
-        learning,
-        (again, sums, zero),
-    )
-    return learning, metrics
-
-
-def _choose(where: Mask, new: Array, old: Array) -> Array:
-    return jnp.where(where.reshape(-1, *[1] * (new.ndim - 1)), new, old)
-
-
-def _blank(schedule: Schedule, spec: EnvSpec) -> Batch:
-    """Return a batch of the right shapes."""
-    n = schedule.batch_size
-    obs = jnp.zeros((n, *spec.shape), spec.dtype)
-    integers, reals = jnp.zeros(n, jnp.int32), jnp.zeros(n)
-    return Batch(obs, integers, reals, obs, jnp.zeros(n, bool), integers, reals)
+    return replace(learning, episodes=again, sums=sums, summed=none), metrics
