@@ -102,7 +102,6 @@ class SeededEnvs(HostEnvs):
     """Environments whose state follows from a seed and the actions since."""
 
     seed: int
-    """Seed of the run."""
     reseed_after: int = 0
     """Steps after which the next episode starts with a new seed; 0 to seed every episode. Other
     episodes start as the last seed decides."""

@@ -86,9 +86,8 @@ class Round(NamedTuple):
         schedule = agent.schedule
         every, envs = schedule.every, schedule.envs
         if agent.by_episodes:
-            raise SurveyorError(
-                f"{type(agent).__name__} learns by whole episodes, on the paper's problems only."
-            )
+            kind = type(agent).__name__
+            raise SurveyorError(f"{kind} learns by whole episodes, on the paper's problems only.")
         if schedule.updates == 0:
             return cls(1, 0, envs)
         if every < 1:
