@@ -33,30 +33,30 @@ if TYPE_CHECKING:
 
 _gymnasium.register_when_imported()
 
-_HOMES = {
-    "Agent": "agents.base",
-    "BDQN": "agents.bdqn",
-    "BootDQN": "agents.bootdqn",
-    "DQN": "agents.dqn",
-    "IdealSU": "agents.ideal_su",
-    "PSRL": "agents.psrl",
-    "SU": "agents.su",
-    "SUPlus": "agents.su_plus",
-    "UBE": "agents.ube",
-    "Uniform": "agents.uniform",
-    "Posterior": "inference.posterior",
-    "load": "runs.api",
-    "resume": "runs.api",
-    "train": "runs.api",
-    "Evaluation": "runs.evaluation",
-    "evaluate": "runs.evaluation",
-    "Run": "runs.run",
-    **dict.fromkeys(
-        ("Batch", "EnvSpec", "QPosterior", "Schedule", "Transition", "Update"), "types"
-    ),
+__all__ = ["BDQN", "DQN", "PSRL", "SU", "UBE", "Agent", "BootDQN", "IdealSU", "SUPlus", "Uniform"]
+__all__ += ["Batch", "EnvSpec", "Posterior", "QPosterior", "Schedule", "Transition", "Update"]
+__all__ += ["Evaluation", "Run", "SurveyorError", "evaluate", "load", "resume", "train"]
+__all__ += ["agents", "envs", "report"]
+
+_MODULES = {
+    "agents.base": ("Agent",),
+    "agents.bdqn": ("BDQN",),
+    "agents.bootdqn": ("BootDQN",),
+    "agents.dqn": ("DQN",),
+    "agents.ideal_su": ("IdealSU",),
+    "agents.psrl": ("PSRL",),
+    "agents.su": ("SU",),
+    "agents.su_plus": ("SUPlus",),
+    "agents.ube": ("UBE",),
+    "agents.uniform": ("Uniform",),
+    "inference.posterior": ("Posterior",),
+    "runs.api": ("load", "resume", "train"),
+    "runs.evaluation": ("Evaluation", "evaluate"),
+    "runs.run": ("Run",),
+    "types": ("Batch", "EnvSpec", "QPosterior", "Schedule", "Transition", "Update"),
 }
-"""Modules of the public names, imported when a name is first used: the command line's help and
-lists need no JAX."""
+"""Public names by module, imported when a name is first used: the command line's help and lists
+need no JAX."""
 
 
 def __getattr__(name: str) -> Any:
@@ -64,41 +64,11 @@ def __getattr__(name: str) -> Any:
         return importlib.metadata.version("surveyor")
     if name in ("agents", "envs", "report"):
         return importlib.import_module(f"surveyor.{name}")
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"surveyor.{_HOMES[name]}"), name)
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"surveyor.{module}"), name)
     raise AttributeError(f"module 'surveyor' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
-
-
-__all__ = [
-    "BDQN",
-    "DQN",
-    "PSRL",
-    "SU",
-    "UBE",
-    "Agent",
-    "Batch",
-    "BootDQN",
-    "EnvSpec",
-    "Evaluation",
-    "IdealSU",
-    "Posterior",
-    "QPosterior",
-    "Run",
-    "SUPlus",
-    "Schedule",
-    "SurveyorError",
-    "Transition",
-    "Uniform",
-    "Update",
-    "agents",
-    "envs",
-    "evaluate",
-    "load",
-    "report",
-    "resume",
-    "train",
-]

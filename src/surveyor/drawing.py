@@ -35,12 +35,9 @@ def open_frame(axes: "Axes") -> None:
 
 
 def save(figure: "Figure", path: str | Path) -> Path:
-    """Write a picture and return its path; make its folder if there is none.
+    """Write a picture in the format of the path's suffix, such as .png or .pdf; return the path.
 
-    **Arguments:**
-
-    - `figure`: the figure to write.
-    - `path`: the file, in a format that Matplotlib knows by its suffix, such as .png or .pdf.
+    Make its folder if there is none.
     """
     path = Path(path)
     try:

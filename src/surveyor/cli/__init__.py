@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+import surveyor
 from surveyor.errors import SurveyorError, unknown
 
 COMMANDS = {
@@ -40,8 +41,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0 if argv else 2
     try:
         if argv[0] in ("-V", "--version"):
-            import surveyor
-
             print(f"surveyor {surveyor.__version__}")
             return 0
         if argv[0] not in COMMANDS:

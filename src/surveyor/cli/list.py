@@ -1,39 +1,26 @@
 """`surveyor list`."""
 
-import dataclasses
-
-from tyro.conf import Positional
-
 from surveyor import agents
-from surveyor.cli.options import parse
+from surveyor.cli.options import Positional, command
 from surveyor.envs import families
 from surveyor.errors import unknown
 
 
-@dataclasses.dataclass(frozen=True)
-class List:
-    """List what there is."""
+@command
+def main(what: Positional[str]) -> None:
+    """List what there is.
 
-    what: Positional[str]
-    """What to list: agents, envs or presets."""
-
-
-def main(argv: list[str]) -> int:
-    """Run `surveyor list`."""
-    lists = {"agents": _agents, "envs": _envs, "presets": _presets}
-    what = parse(List, argv, "surveyor list").what
+    Args:
+        what: What to list: agents, envs or presets.
+    """
+    lists = {
+        "agents": [f"{entry.name:10} {entry.summary}" for entry in agents.REGISTRY.values()],
+        "envs": [f"{family.usage:16} {family.summary}" for family in families.FAMILIES],
+        "presets": _presets(),
+    }
     if what not in lists:
         raise unknown("list", what, lists)
-    print("\n".join(lists[what]()))
-    return 0
-
-
-def _agents() -> list[str]:
-    return [f"{entry.name:10} {entry.summary}" for entry in agents.REGISTRY.values()]
-
-
-def _envs() -> list[str]:
-    return [f"{family.usage:16} {family.summary}" for family in families.FAMILIES]
+    print("\n".join(lists[what]))
 
 
 def _presets() -> list[str]:

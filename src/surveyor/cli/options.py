@@ -1,13 +1,16 @@
 """Command-line options from dataclasses, by tyro, with one-sentence errors; outcomes of runs."""
 
 import contextlib
+import functools
 import io
 import json
 import re
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import tyro
+from tyro.conf import Positional as Positional
 
 from surveyor.errors import SurveyorError
 
@@ -15,23 +18,32 @@ Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 """An option that is true if it is given."""
 
 
-def parse(kind: Any, argv: list[str], prog: str, default: Any = None) -> Any:
-    """Return an instance of a dataclass from words of the command line.
+def command(run: Callable[..., int | None]) -> Callable[[list[str]], int]:
+    """Turn `main` of a command's module into a function of the words of the command line.
 
-    Tyro explains a mistake in a frame of several lines; the `SurveyorError` says it in one.
+    Its parameters are the command's options and its docstring is the text of `--help`. It returns
+    the exit code; None is 0.
+    """
+    run.__doc__ = (run.__doc__ or "").replace("\n" + 12 * " ", " ")  # tyro keeps line breaks
 
-    **Arguments:**
+    @functools.wraps(run)
+    def bind(*args: Any, **options: Any) -> Callable[[], int | None]:
+        return functools.partial(run, *args, **options)
 
-    - `kind`: the dataclass.
-    - `argv`: the words.
-    - `prog`: the command, for `--help`.
-    - `default`: the instance that holds what the words do not say.
+    prog = f"surveyor {run.__module__.rpartition('.')[2]}"
+    return lambda argv: parse(bind, argv, prog)() or 0
+
+
+def parse(kind: Any, argv: list[str], prog: str) -> Any:
+    """Return what a dataclass or function makes of words of the command line.
+
+    Tyro explains a mistake in a frame of several lines; the `SurveyorError` says it in one. `prog`
+    is the command, for `--help`.
     """
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
-            options = {} if default is None else {"default": default}
-            return tyro.cli(kind, args=argv, prog=prog, use_underscores=False, **options)
+            return tyro.cli(kind, args=argv, prog=prog, use_underscores=False)
     except SystemExit as end:
         if end.code in (0, None):
             raise

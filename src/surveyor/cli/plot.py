@@ -1,43 +1,33 @@
 """`surveyor plot`."""
 
-import dataclasses
 import json
 import sys
 from pathlib import Path
 
-from tyro.conf import Positional
-
 from surveyor import drawing
-from surveyor.cli.options import parse
+from surveyor.cli.options import Positional, command
 from surveyor.errors import SurveyorError
 from surveyor.runs import storage
 from surveyor.sweeps import pictures, status, summary
 
 
-@dataclasses.dataclass(frozen=True)
-class Plot:
+@command
+def main(folder: Positional[str], out: Path | None = None) -> None:
     """Draw learning curves with 95% intervals, performance profiles and interquartile means.
 
     The scores are written as a table too.
+
+    Args:
+        folder: The folder, or its URL.
+        out: Where the pictures go: by default into the folder plots in it.
     """
-
-    folder: Positional[str]
-    """The folder, or its URL."""
-    out: Path | None = None
-    """Where the pictures go: by default into the folder plots in it."""
-
-
-def main(argv: list[str]) -> int:
-    """Run `surveyor plot`."""
-    options = parse(Plot, argv, "surveyor plot")
     drawing.require_matplotlib()
-    where = storage.at(options.folder)
+    where = storage.at(folder)
     standings = status.read_all(where)
     if lost := [each.name for each in standings if each.state != "waiting" and not each.config]:
         print(f"Left out, for they cannot be read: {', '.join(lost)}.", file=sys.stderr)
     found = summary.curves(where, standings)
-    remote = "://" in options.folder
-    out = options.out or (Path("plots") if remote else Path(options.folder) / "plots")
+    out = out or Path("" if "://" in folder else folder) / "plots"
     every = list(dict.fromkeys(label for label, _ in found))
     try:
         scores = summary.summarise(found)
@@ -57,4 +47,3 @@ def main(argv: list[str]) -> int:
     (out / "summary.json").write_text(json.dumps(scores.scores, indent=1) + "\n", "utf-8")
     print(text)
     print(f"Written: {', '.join(map(str, written))}, {out / 'summary.md'}", file=sys.stderr)
-    return 0

@@ -1,25 +1,15 @@
 """`surveyor status`."""
 
-import dataclasses
-
-from tyro.conf import Positional
-
-from surveyor.cli.options import parse
+from surveyor.cli.options import Positional, command
 from surveyor.runs import storage
 from surveyor.sweeps import status
 
 
-@dataclasses.dataclass(frozen=True)
-class Status:
-    """Show the state of the runs in a folder: done, running, stopped, waiting or failed."""
+@command
+def main(folder: Positional[str]) -> None:
+    """Show the state of the runs in a folder: done, running, stopped, waiting or failed.
 
-    folder: Positional[str]
-    """The folder, or its URL."""
-
-
-def main(argv: list[str]) -> int:
-    """Run `surveyor status`."""
-    options = parse(Status, argv, "surveyor status")
-    standings = status.read_all(storage.at(options.folder))
-    print("\n".join(status.lines(standings)))
-    return 0
+    Args:
+        folder: The folder, or its URL.
+    """
+    print("\n".join(status.lines(status.read_all(storage.at(folder)))))

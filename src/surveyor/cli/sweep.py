@@ -4,9 +4,7 @@ import dataclasses
 import sys
 from pathlib import Path
 
-from tyro.conf import Positional
-
-from surveyor.cli.options import Flag, parse
+from surveyor.cli.options import Flag, Positional, parse
 from surveyor.launch.engine import Engine
 from surveyor.launch.progress import clock
 from surveyor.launch.work import RunOptions
@@ -58,12 +56,9 @@ def _forecast(planned: list[Planned]) -> list[str]:
     every = estimates([run.config for run in planned])
     width = max(len(run.config.name) for run in planned)
     lines = []
-    for run, found in zip(planned, every, strict=True):
-        needs = f"{in_bytes(found.memory)} of memory, {in_bytes(found.disk)} of disk"
-        lines.append(
-            f"{run.config.name:{width}}  about {clock(found.seconds)}, {needs}  {run.label}"
-        )
+    for (config, label), (seconds, memory, disk) in zip(planned, every, strict=True):
+        needs = f"{in_bytes(memory)} of memory, {in_bytes(disk)} of disk"
+        lines.append(f"{config.name:{width}}  about {clock(seconds)}, {needs}  {label}")
     total, disk = sum(found.seconds for found in every), sum(found.disk for found in every)
     runs = "1 run" if len(planned) == 1 else f"{len(planned)} runs"
-    said = f"{runs}, about {clock(total)} of one core, {in_bytes(disk)} of disk."
-    return [*lines, said]
+    return [*lines, f"{runs}, about {clock(total)} of one core, {in_bytes(disk)} of disk."]

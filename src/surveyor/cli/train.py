@@ -4,12 +4,12 @@ import dataclasses
 import sys
 from collections.abc import Container
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 from tyro.conf import arg
 
 from surveyor import agents
-from surveyor.agents.options import REASONS, Setting, descriptions, unread
+from surveyor.agents.options import REASONS, Scope, descriptions, require, unread
 from surveyor.cli.options import Flag, conclude, parse
 from surveyor.envs import families
 from surveyor.errors import SurveyorError
@@ -21,11 +21,12 @@ ENV is Tree-<L>, TiedTree-<L> or Chain-<L>, such as Tree-100; MinAtar/<Game>; AL
 Gymnasium id, such as CartPole-v1 or my_package:MyEnv-v0 (surveyor list envs). --agent is su-plus
 unless told otherwise (surveyor list agents). --preset chooses one of the agent's named sets of
 hyperparameters (surveyor list presets)."""
+ASK_FOR_ENV = "Which environment? For example: surveyor train Tree-100"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Train:
-    """Options of every environment."""
+    """Options other than the agent's; the last of them are for some environments only."""
 
     seed: int = 0
     """Decides the environment's hidden action mapping and every random draw of the training."""
@@ -43,30 +44,12 @@ class Train:
     """Send the metrics to this project of Weights & Biases as well."""
     json: Flag = False
     """Print the outcome as one JSON object, and nothing else on standard output."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Episodes(Train):
-    """Options of environments that are learnt by episodes."""
-
     episodes: int | None = None
     """Largest number of training episodes. By default 5000, more on a long chain."""
     keep_going: Flag = False
     """Spend all episodes, even after the problem is solved."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Steps(Train):
-    """Options of environments that are learnt by steps."""
-
     steps: int | None = None
     """Environment steps to train for. By default 1,000,000 on MinAtar and 200,000 in Gymnasium."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Frames(Steps):
-    """Options of Atari games."""
-
     frames: int | None = None
     """Frames to train for, four of them a step. By default 200,000,000, as in the paper."""
     protocol: str | None = None
@@ -74,69 +57,66 @@ class Frames(Steps):
     (sticky actions, all 18 actions)."""
 
 
-KINDS = {"episodes": Episodes, "steps": Steps, "frames": Frames}
-"""Options by the unit in which people count training."""
+LENGTHS = {
+    "episodes": {"episodes", "keep_going"},
+    "steps": {"steps"},
+    "frames": {"steps", "frames", "protocol"},
+}
+"""Options that depend on the unit in which people count training, by unit."""
 
 
-class Chosen(NamedTuple):
-    """Environment, agent and preset of a command, and its other words."""
-
-    env: str | None
-    agent: str
-    preset: str | None
-    words: list[str]
-
-
-def choose(argv: list[str]) -> Chosen:
-    """Take environment, agent and preset out of the words of a command.
+def choose(argv: list[str]) -> tuple[str | None, str, str | None, list[str]]:
+    """Return environment, agent and preset of a command, and its other words.
 
     ENV is the first word that is neither an option nor the value of one.
     """
-    found: dict[str, str] = {}
-    words: list[str] = []
-    queue = list(argv)
-    while queue:
-        word = queue.pop(0)
+    found: dict[str, Any] = {"--agent": agents.DEFAULT, "--preset": None}
+    words, queue = [], iter(argv)
+    for word in queue:
         name, equals, value = word.partition("=")
-        if name in ("--agent", "--preset"):
-            if not equals and not queue:
-                raise SurveyorError(f"{name} needs a value.")
-            found[name] = value if equals else queue.pop(0)
-        elif not word.startswith("-") and "env" not in found:
-            found["env"] = word
-        else:
+        if name not in found:
             words.append(word)
-            if word.startswith("-") and not equals and _takes_value(word, argv) and queue:
-                words.append(queue.pop(0))
-    return Chosen(found.get("env"), _agent_of(argv), found.get("--preset"), words)
+        elif (given := value if equals else next(queue, None)) is None:
+            raise SurveyorError(f"{name} needs a value.")
+        else:
+            found[name] = given
+    agent, preset = found.values()
+    places = iter(enumerate(words))
+    for place, word in places:
+        if not word.startswith("-"):
+            return word, agent, preset, words[:place] + words[place + 1 :]
+        if "=" not in word and _takes_value(word, agent):
+            next(places, None)
+    return None, agent, preset, words
 
 
 def main(argv: list[str]) -> int:
     """Run `surveyor train`."""
-    chosen = choose(argv)
-    entry = agents.find(chosen.agent)
-    if chosen.env is None:
-        return _without_env(entry, chosen.words)
-    family = families.find(chosen.env)
-    env = family.canonical(chosen.env)
-    values = entry.values(family.preset(env), chosen.preset)
-    setting = family.setting(env)
-    _refuse_words(entry, chosen.words, setting, family.unit, env)
-    agent = agents.make(entry.name, values)
-    kind = _with_agent(KINDS[family.unit], agent, unread(agent, setting))
-    kind.__doc__ = f"{ABOUT}\n\nBelow are the options of {entry.name} on {env}."
-    options = parse(kind, chosen.words, USAGE)
+    env, name, preset, words = choose(argv)
+    entry = agents.find(name)
+    foreign = set().union(*LENGTHS.values())
+    if env is None:
+        require("-h" in words or "--help" in words, ASK_FOR_ENV)
+        kind = _without(Train(), foreign)
+        kind.__doc__ = f"{ABOUT}\n\nGive ENV to see all options of {name} on it."
+        return parse(kind, ["--help"], USAGE)
+    family = families.find(env)
+    env = family.canonical(env)
+    values = entry.values(family.preset(env), preset)
+    foreign, setting = foreign - LENGTHS[family.unit], family.setting(env)
+    given = [word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--")]
+    for word in given:
+        said = f"{word} has no effect on {env}, which is learnt by {family.unit}."
+        require(word[2:].replace("-", "_") not in foreign, said)
+    if any(word.startswith("--agent.") for word in given):
+        _refuse_unread(unread(entry.load(), setting), given, env)
+    agent = agents.make(name, values)
+    inner = _without(agent, unread(agent, setting))
+    kind = _without(Train(), foreign, ("agent", inner, dataclasses.field(default_factory=inner)))
+    kind.__doc__ = f"{ABOUT}\n\nBelow are the options of {name} on {env}."
+    options = parse(kind, words, USAGE)
     changed = dataclasses.replace(agent, **dataclasses.asdict(options.agent))
-    return _train(options, changed, env, entry.name)
-
-
-def _without_env(entry: agents.Entry, words: list[str]) -> int:
-    """Print the help that needs no environment, or ask for one."""
-    if "-h" in words or "--help" in words:
-        kind = dataclasses.make_dataclass("Train", [], bases=(Train,), frozen=True)
-        kind.__doc__ = f"{ABOUT}\n\nGive ENV to see all options of {entry.name} on it."
-        parse(kind, ["--help"], USAGE)
-    raise SurveyorError("Which environment? For example: surveyor train Tree-100")
+    return _train(options, changed, env, name)
 
 
 def _train(options: Any, agent: Any, env: str, title: str) -> int:
@@ -149,13 +129,9 @@ def _train(options: Any, agent: Any, env: str, title: str) -> int:
 
     if options.plot is not None:
         drawing.require_matplotlib()
-    if options.seeds < 1:
-        raise SurveyorError(f"seeds must be at least 1, not {options.seeds}.")
-    budget = {
-        name: getattr(options, name)
-        for name in ("episodes", "steps", "frames", "protocol")
-        if hasattr(options, name)
-    }
+    require(options.seeds >= 1, f"seeds must be at least 1, not {options.seeds}.")
+    counted = ("episodes", "steps", "frames", "protocol")
+    budget: dict[str, Any] = {name: getattr(options, name, None) for name in counted}
     budget["stop_when_solved"] = not getattr(options, "keep_going", False)
     seeds = range(options.seed, options.seed + options.seeds)
     configs = [api.configure(agent, env, seed=seed, **budget) for seed in seeds]
@@ -179,61 +155,34 @@ def _train(options: Any, agent: Any, env: str, title: str) -> int:
     return code
 
 
-def _with_agent(kind: type, agent: Any, hidden: Container[str]) -> Any:
-    """Return an options class with the agent's options but for hidden ones, and their defaults."""
-    types, texts = get_type_hints(type(agent), include_extras=True), descriptions(type(agent))
+def _without(options: Any, hidden: Container[str], *more: tuple[str, type, Any]) -> Any:
+    """Return a class with the options and defaults of an object but for hidden ones, and `more`."""
+    types, texts = get_type_hints(type(options), include_extras=True), descriptions(type(options))
     fields = [
         (
             field.name,
             Annotated[types[field.name], arg(help=" ".join(texts.get(field.name, "").split()))],
-            dataclasses.field(default=getattr(agent, field.name)),
+            dataclasses.field(default=getattr(options, field.name)),
         )
-        for field in dataclasses.fields(agent)
+        for field in dataclasses.fields(options)
         if field.name not in hidden
     ]
-    inner = dataclasses.make_dataclass("AgentOptions", fields, frozen=True)
-    outer = ("agent", inner, dataclasses.field(default_factory=inner))
-    return dataclasses.make_dataclass(
-        kind.__name__, [outer], bases=(kind,), frozen=True, kw_only=True
-    )
+    return dataclasses.make_dataclass("Options", [*fields, *more], frozen=True)
 
 
-def _refuse_words(
-    entry: agents.Entry, words: list[str], setting: Setting, unit: str, env: str
-) -> None:
-    """Raise `SurveyorError` for an option that has no effect on the environment."""
-    given = [word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--")]
-    known = _flags(KINDS[unit])
-    for word in given:
-        if word not in known and word in {flag for kind in KINDS.values() for flag in _flags(kind)}:
-            raise SurveyorError(f"{word} has no effect on {env}, which is learnt by {unit}.")
-    if not any(word.startswith("--agent.") for word in given):
-        return
-    for option, scope in unread(entry.load(), setting).items():
+def _refuse_unread(silent: dict[str, Scope], given: list[str], env: str) -> None:
+    """Raise `SurveyorError` for an option of the agent that has no effect on the environment."""
+    for option, scope in silent.items():
         name = option.replace("_", "-")
         if f"--agent.{name}" in given or f"--agent.no-{name}" in given:
             raise SurveyorError(f"{option} has no effect on {env}: {REASONS[scope]}.")
 
 
-def _flags(kind: type) -> set[str]:
-    return {f"--{field.name.replace('_', '-')}" for field in dataclasses.fields(kind)}
-
-
-def _takes_value(word: str, argv: list[str]) -> bool:
+def _takes_value(word: str, agent: str) -> bool:
     """Return whether the word after an option is its value: all but flags take one."""
     plain = word.lstrip("-").replace("-", "_")
     if not plain.startswith("agent."):
         return plain not in ("h", "help", "keep_going", "no_beliefs", "tensorboard", "json")
-    kind = agents.find(_agent_of(argv)).load()
-    flags = [field.name for field in dataclasses.fields(kind) if field.type is bool]
+    fields = dataclasses.fields(agents.find(agent).load())
+    flags = [field.name for field in fields if field.type is bool]
     return plain.removeprefix("agent.").removeprefix("no_") not in flags
-
-
-def _agent_of(argv: list[str]) -> str:
-    """Return the value of the last --agent, or the default agent."""
-    found = agents.DEFAULT
-    for word, after in zip(argv, [*argv[1:], ""], strict=False):
-        name, equals, value = word.partition("=")
-        if name == "--agent":
-            found = value if equals else after
-    return found

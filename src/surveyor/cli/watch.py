@@ -1,32 +1,22 @@
 """`surveyor watch`."""
 
-import dataclasses
 from pathlib import Path
 
-from tyro.conf import Positional
-
-from surveyor.cli.options import parse
-from surveyor.errors import SurveyorError
+from surveyor.agents.options import require
+from surveyor.cli.options import Positional, command
 
 
-@dataclasses.dataclass(frozen=True)
-class Watch:
+@command
+def main(run: Positional[Path], port: int = 0) -> None:
     """Show the report's page while training goes on, at an address of this machine alone.
 
     Ctrl-C ends it; the run is not touched.
+
+    Args:
+        run: A run's folder, or a folder of runs.
+        port: The port: by default one that is free.
     """
-
-    run: Positional[Path]
-    """A run's folder, or a folder of runs."""
-    port: int = 0
-    """The port: by default one that is free."""
-
-
-def main(argv: list[str]) -> int:
-    """Run `surveyor watch`."""
     from surveyor.report import live
 
-    options = parse(Watch, argv, "surveyor watch")
-    if not 0 <= options.port < 65536:
-        raise SurveyorError(f"port must be from 0 to 65535, not {options.port}.")
-    return live.serve(options.run, options.port)
+    require(0 <= port < 65536, f"port must be from 0 to 65535, not {port}.")
+    live.serve(run, port)

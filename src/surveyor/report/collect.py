@@ -40,28 +40,22 @@ def collect(
     Links to runs are relative to `out`, the file of the page; None makes no links. A single run on
     images plays a greedy episode if `episodes`, in `env` if given; a `live` page plays none.
     """
-    source = str(source)
-    single = "://" not in source and any((Path(source) / name).exists() for name in status.FILES)
-    if single:
-        path = Path(source).resolve()
-        where, title = storage.at(path.parent), path.name
-    else:
-        where = storage.at(source)
-        title = source.rstrip("/") if "://" in source else Path(source).resolve().name
+    remote, path = "://" in str(source), Path(source).resolve()
+    single = not remote and any((path / name).exists() for name in status.FILES)
+    where = storage.at(path.parent if single else source)
+    title = str(source).rstrip("/") if remote else path.name
     with where.mirrored(beliefs=True) as folder:
         if not single and (folder / "config.json").exists():
             said = "is a single run: give the URL of the folder around it, or a copy here"
             raise SurveyorError(f"'{source}' {said}.")
         statuses = [status.read(folder, title, None, where)] if single else status.read_all(where)
+        labelled, settings = summary.distinguish(statuses)
         runs, found = [], {}
-        base = None if out is None or "://" in source else out.resolve().parent
-        for each in statuses:
+        base = None if out is None or remote else out.resolve().parent
+        for each, text in zip(statuses, settings, strict=True):
             run, found[each.name] = _run(folder, each)
-            path = (folder / each.name).resolve()
-            runs.append({**run, "link": None if base is None else os.path.relpath(path, base)})
-        statuses, settings = summary.distinguish(statuses)
-        for run, text in zip(runs, settings, strict=True):
-            run["settings"] = text
+            link = base and os.path.relpath((folder / each.name).resolve(), base)
+            runs.append({**run, "link": link, "settings": text})
         size = add_beliefs(runs, statuses, folder)
         add_episode(runs, statuses, folder, episodes and not live, live, env)
     return {
@@ -70,8 +64,8 @@ def collect(
         "version": versions()["surveyor"],
         "live": live,
         "runs": runs,
-        "curves": [] if single else _curves(summary.grouped(statuses, found), statuses),
-        "scaling": [] if single else _scaling(statuses),
+        "curves": [] if single else _curves(summary.grouped(labelled, found), statuses),
+        "scaling": [] if single else _scaling(labelled),
         "beliefs_bytes": size,
     }
 

@@ -58,22 +58,18 @@ def server(folder: Path, port: int = 0) -> http.server.ThreadingHTTPServer:
                 return self.send_error(403)
             if address.path not in ("/", "/data.json"):
                 return self.send_error(404)
-            version, text = source.now()
+            (version, text), kind = source.now(), "application/json"
             if address.path == "/":
-                self._send("text/html; charset=utf-8", page.render(text), version)
+                text, kind = page.render(text), "text/html; charset=utf-8"
             elif urllib.parse.parse_qs(address.query).get("not") == [version]:
                 self.send_response(204)
-                self.end_headers()
-            else:
-                self._send("application/json", text, version)
-
-        def _send(self, kind: str, text: str, version: str) -> None:
+                return self.end_headers()
             content = text.encode()
             self.send_response(200)
             headers = {"Content-Type": kind, "Content-Length": str(len(content))}
             headers |= {"Cache-Control": "no-store", "X-Version": version}
-            for name, value in headers.items():
-                self.send_header(name, value)
+            for header in headers.items():
+                self.send_header(*header)
             self.end_headers()
             self.wfile.write(content)
 
@@ -90,16 +86,13 @@ def server(folder: Path, port: int = 0) -> http.server.ThreadingHTTPServer:
         raise SurveyorError(f"Port {port} cannot be used: {error.strerror}.") from None
 
 
-def serve(folder: Path, port: int) -> int:
-    """Serve the page of a folder until Ctrl-C; return the exit code."""
+def serve(folder: Path, port: int) -> None:
+    """Serve the page of a folder until Ctrl-C."""
     page.plotly()
-    found = server(folder, port)
     stop = threading.Event()
-    with handle_signals(lambda *_: stop.set()):
+    with server(folder, port) as found, handle_signals(lambda *_: stop.set()):
         threading.Thread(target=found.serve_forever, daemon=True).start()
         address = f"http://{HOST}:{found.server_address[1]}/"
         print(f"{address} shows {folder}; Ctrl-C ends it.", flush=True)
         stop.wait()
         found.shutdown()
-        found.server_close()
-    return 0

@@ -11,19 +11,14 @@ from surveyor.envs.functional import coloured
 
 MIN_SIDE = 160
 """Pixels below which the shorter side of a picture is not reduced."""
-KINDS = {"float32": "f4", "int32": "i4", "int8": "i1"}
-"""Names of array types in the page's script."""
 
 
 def packed(array: Any) -> dict[str, Any]:
     """Return an array of numbers in the form that the page's `unpack` reads."""
     array = np.ascontiguousarray(array)
-    if array.dtype.kind == "f":
-        array = array.astype(np.float32)
-    elif array.dtype != np.int8:
-        array = array.astype(np.int32)
-    data = base64.b64encode(array.astype(array.dtype.newbyteorder("<")).tobytes()).decode()
-    return {"type": KINDS[array.dtype.name], "shape": list(array.shape), "data": data}
+    kind = "f4" if array.dtype.kind == "f" else "i1" if array.dtype == np.int8 else "i4"
+    data = base64.b64encode(array.astype(f"<{kind}").tobytes()).decode()
+    return {"type": kind, "shape": list(array.shape), "data": data}
 
 
 def picture(pixels: np.ndarray) -> str:

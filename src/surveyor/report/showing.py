@@ -2,24 +2,39 @@
 
 import contextlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from surveyor.envs.base import Environment
 from surveyor.errors import SurveyorError
 from surveyor.report.packing import image_of, packed, picture
+from surveyor.runs import film
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Arrays, RunFolder
 from surveyor.runs.recorder import OBSERVED
+from surveyor.runs.run import Run
 from surveyor.sweeps.status import RunStatus
 from surveyor.training import beliefs
+from surveyor.training.runner import EnoughError
 
 MAX_RUNS = 4
 """Number of runs up to which a page shows beliefs; each run's own page does too."""
 MAX_BYTES = 20_000_000
 """Size of all beliefs on a page with more than one run."""
+MAX_STEPS = 3_000
+"""Steps after which an episode is cut."""
+FRAMES = 240
+"""Largest number of frames shown at regular intervals."""
+MOMENTS = 6
+"""Additional frames where posterior samples disagree most."""
+APART = 0.03
+"""Smallest distance between such frames, as a share of the episode."""
+BATCH = 32
+"""Observations per call of the agent."""
 ELSEWHERE = "Its own report shows the agent's beliefs: surveyor report RUN."
 NO_SNAPSHOTS = (
     "No beliefs were recorded; `surveyor train` records them, as does "
@@ -37,10 +52,9 @@ def add_beliefs(runs: list[Page], statuses: list[RunStatus], folder: Path) -> in
     total = 0
     for run, status in zip(runs, statuses, strict=True):
         kept = RunFolder(folder / status.name)
-        if status.config is None and kept.snapshot_times():
-            run["missing"].append("Without its configuration the beliefs cannot be shown.")
-        elif status.config is None:
-            continue
+        if status.config is None:
+            if kept.snapshot_times():
+                run["missing"].append("Without its configuration the beliefs cannot be shown.")
         elif not kept.snapshot_times():
             ended = kept.snapshots_enabled and status.state == "done"
             lacking = TOO_SHORT if ended else NO_SNAPSHOTS
@@ -51,9 +65,8 @@ def add_beliefs(runs: list[Page], statuses: list[RunStatus], folder: Path) -> in
             size = len(json.dumps(found))
             if len(runs) > 1 and total + size > MAX_BYTES:
                 run["notes"].append(ELSEWHERE)
-                continue
-            run["beliefs"] = found
-            total += size
+            else:
+                run["beliefs"], total = found, total + size
     return total
 
 
@@ -158,9 +171,6 @@ def add_episode(
 
 
 def _play(run: Page, path: Path, env: Any) -> None:
-    from surveyor.report import episode
-    from surveyor.runs.run import Run
-
     if not (path / "checkpoint" / "state.npz").exists():
         run["missing"].append("There is no checkpoint, so no episode could be played.")
         return
@@ -168,9 +178,64 @@ def _play(run: Page, path: Path, env: Any) -> None:
         opened = Run.open(path, env, replay=False)
         with contextlib.closing(opened.runner):
             if len(opened.runner.spec.shape) == 3:
-                run["episode"] = episode.play(opened)
+                run["episode"] = _episode(opened)
     except Exception as error:  # a damaged checkpoint, a package that is not installed
         reason = f"No episode could be played: {error}"
         if "There is no environment" in reason:
             reason += " From Python, `surveyor.report.write(path, env=...)` takes it as an object."
         run["missing"].append(reason)
+
+
+def _episode(run: Run) -> Page:
+    """Return frames of an episode with mean and standard deviation of each action's Q value."""
+    seen: list[np.ndarray] = []
+    taken: list[int] = []
+    pictures: list[str] = []
+
+    def see(obs: np.ndarray, paint: Callable[[], np.ndarray], action: int) -> None:
+        if len(seen) == MAX_STEPS:
+            raise EnoughError
+        seen.append(np.array(obs))
+        taken.append(action)
+        try:
+            pictures.append(picture(paint()))
+        except Exception:  # it draws nothing: show what the agent sees
+            pictures.append(picture(image_of(obs)))
+
+    film.watch(run, 0, see)
+    found = _along(run, np.stack(seen))
+    dissent = 1 - np.max(found["probability"], axis=1)
+    moments = _moments(dissent)
+    shown = sorted({*range(0, len(seen), -(-len(seen) // FRAMES)), *moments})
+    return {
+        "steps": shown,
+        "length": len(seen),
+        "cut": len(seen) == MAX_STEPS,
+        "frames": [pictures[i] for i in shown],
+        "taken": [taken[i] for i in shown],
+        **{name: packed(values[shown]) for name, values in found.items()},
+        "dissent": packed(dissent),
+        "moments": moments,
+        "actions": found["mean"].shape[1],
+    }
+
+
+def _along(run: Run, obs: np.ndarray) -> Arrays:
+    """Return the beliefs at all observations, asked for in batches of one size."""
+    parts = []
+    for begin in range(0, len(obs), BATCH):
+        rows = np.minimum(np.arange(begin, begin + BATCH), len(obs) - 1)
+        key = jax.random.key(0)  # equal samples for every frame
+        parts.append(beliefs.about(run.agent, run.state, obs[rows], key))
+    return {name: np.concatenate([part[name] for part in parts])[: len(obs)] for name in parts[0]}
+
+
+def _moments(dissent: np.ndarray) -> list[int]:
+    """Return the steps of the greatest dissent that are far enough apart."""
+    chosen: list[int] = []
+    for i in np.argsort(-dissent, kind="stable"):
+        if len(chosen) == MOMENTS or dissent[i] == 0:
+            break
+        if all(abs(int(i) - other) >= APART * len(dissent) for other in chosen):
+            chosen.append(int(i))
+    return chosen

@@ -1,8 +1,7 @@
 """Estimates of a run's time, memory and disk space before it starts."""
 
-import dataclasses
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -18,12 +17,10 @@ GRADIENT_STEP, ACTING_STEP = 70e-6, 0.4e-6
 without accelerator (docs/results/speed.md)."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """Rough needs of a run on one core."""
 
     seconds: float
-    """Time of training."""
     memory: int
     """Peak of main memory in bytes."""
     disk: int

@@ -11,35 +11,31 @@ from surveyor.sweeps.summary import Curve, Curves, Summary
 
 LETTER = 0.085
 """Approximate width of a letter in a label, in inches."""
-SHOWN = 9
-"""Largest number of labels in a picture: there are as many colours."""
+SHOWN = len(drawing.COLOURS)
+"""Largest number of labels in a picture."""
 SMOOTHING = 0.03
 """Share of a learning curve over which each point is averaged."""
 
 
 def curves(found: Curves, labels: list[str], path: Path) -> Path:
     """Draw mean returns with 95% intervals, one panel for each environment; return `path`."""
-    drawing.require_matplotlib()
-    from matplotlib.figure import Figure
-
     envs = list(dict.fromkeys(env for label, env in found if label in labels))
     columns = min(5, len(envs))
     rows = math.ceil(len(envs) / columns)
     longest = LETTER * max(map(len, labels)) + 0.6
     width = max(3.3 * columns, min(longest, 12))
-    figure = Figure(figsize=(width, 3.0 * rows + 0.2 * len(labels)), layout="constrained")
+    figure = drawing.new_figure(width, 3.0 * rows + 0.2 * len(labels))
     grid = figure.subplots(rows, columns, squeeze=False).flat
     for axes, env in zip(grid, envs, strict=False):
-        for number, label in enumerate(labels):
+        for label, colour in zip(labels, drawing.COLOURS, strict=False):
             if (label, env) in found:
-                colour = drawing.COLOURS[number % len(drawing.COLOURS)]
                 times, values = common(found[label, env])
                 axes.plot(times, np.nanmean(values, axis=0), color=colour, lw=1.3, label=label)
                 if len(values) > 1:
                     low, high = statistics.curve_interval(values)
                     axes.fill_between(times, low, high, color=colour, alpha=0.18, lw=0)
         axes.set_title(env, fontsize=10)
-        axes.spines[["top", "right"]].set_visible(False)
+        drawing.open_frame(axes)
         axes.ticklabel_format(axis="x", scilimits=(-4, 5))
     for axes in figure.axes[len(envs) :]:
         axes.set_visible(False)
@@ -84,32 +80,27 @@ def profiles(summary: Summary, labels: list[str], path: Path) -> Path | None:
     chosen = {label: summary.normalised[label] for label in labels if summary.normalised}
     if not chosen:
         return None
-    drawing.require_matplotlib()
-    from matplotlib.figure import Figure
-
-    size = (8 + min(6, LETTER * max(map(len, chosen))), max(3.6, 1.5 + 0.3 * len(chosen)))
-    figure = Figure(figsize=size, layout="constrained")
+    width, height = LETTER * max(map(len, chosen)), 1.5 + 0.3 * len(chosen)
+    figure = drawing.new_figure(8 + min(6, width), max(3.6, height))
     left, right = figure.subplots(1, 2, width_ratios=[3, 2])
     everything = np.concatenate([scores.ravel() for scores in chosen.values()])
     levels = np.linspace(min(0.0, everything.min()), max(1.0, 1.05 * everything.max()), 200)
     for number, (label, scores) in enumerate(chosen.items()):
-        colour = drawing.COLOURS[number % len(drawing.COLOURS)]
+        colour = drawing.COLOURS[number]
         left.plot(levels, statistics.profile(scores, levels), color=colour, label=label)
         value, (low, high) = summary.iqm(label)
-        seeds = scores.shape[1]
-        width = high - low if seeds > 1 else 0.0  # one seed has no interval
-        right.barh(label, width, left=low, height=0.6, color=colour, alpha=0.4)
-        if seeds > 1:
+        right.barh(label, high - low, left=low, height=0.6, color=colour, alpha=0.4)
+        if scores.shape[1] > 1:  # one seed has no interval
             low, high = statistics.profile_interval(scores, levels)
             left.fill_between(levels, low, high, color=colour, alpha=0.15, lw=0)
         right.plot([value, value], [number - 0.3, number + 0.3], color=colour, lw=2)
     left.set_xlabel("normalised score τ")
     left.set_ylabel("share of runs above τ")
     right.invert_yaxis()
-    for number, name in enumerate(right.get_yticklabels()):  # they serve as the legend
-        name.set_color(drawing.COLOURS[number % len(drawing.COLOURS)])
+    for name, colour in zip(right.get_yticklabels(), drawing.COLOURS, strict=False):
+        name.set_color(colour)  # the labels serve as the legend
     right.set_xlabel("interquartile mean, 95%")
     for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
+        drawing.open_frame(axes)
     figure.suptitle(f"Normalised: {summary.scale}", fontsize=9)
     return drawing.save(figure, path)

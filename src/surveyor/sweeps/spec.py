@@ -22,7 +22,7 @@ import itertools
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from surveyor import agents
 from surveyor.agents.base import Agent
@@ -33,19 +33,16 @@ from surveyor.runs import api
 from surveyor.runs.config import Config
 
 BUDGETS = ("episodes", "steps", "frames")
-"""Keys of a training budget."""
 COMMON = ("envs", "seeds", *BUDGETS, "protocol", "keep_going")
 """Keys for the whole specification or for one agent."""
 OWN = ("agent", "label", "preset", "set", "grid")
 """Keys for one agent."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Planned:
+class Planned(NamedTuple):
     """One run of a sweep."""
 
     config: Config
-    """The run's configuration."""
     label: str
     """Name of its agent in plots."""
 
@@ -64,21 +61,17 @@ def read(path: Path) -> list[Planned]:
 def plan(content: dict[str, Any], name: str) -> list[Planned]:
     """Return the runs of a parsed specification, whose `name` begins every message."""
     try:
-        return _plan(content)
+        _check_keys(content, (*COMMON, "agents"))
+        entries = content.get("agents")
+        if not isinstance(entries, list) or not entries:
+            raise SurveyorError("it names no agents: at least one [[agents]], in double brackets.")
+        shared = {key: value for key, value in content.items() if key != "agents"}
+        found = [run for entry in entries for run in _runs(_merged(shared, entry))]
+        _check_used(content, found)
+        _check_distinct(found)
+        return found
     except SurveyorError as error:
         raise SurveyorError(f"{name}: {error}") from None
-
-
-def _plan(content: dict[str, Any]) -> list[Planned]:
-    _check_keys(content, (*COMMON, "agents"))
-    entries = content.get("agents")
-    if not isinstance(entries, list) or not entries:
-        raise SurveyorError("it names no agents: at least one [[agents]], in double brackets.")
-    shared = {key: value for key, value in content.items() if key != "agents"}
-    found = [run for entry in entries for run in _runs(_merged(shared, entry))]
-    _check_used(content, found)
-    _check_distinct(found)
-    return found
 
 
 def _check_distinct(found: list[Planned]) -> None:
@@ -117,8 +110,7 @@ def _merged(shared: dict[str, Any], entry: Any) -> dict[str, Any]:
     _check_keys(entry, (*COMMON, *OWN))
     for key in ("agent", "label", "preset"):
         text = entry.get(key, "-")
-        fits = isinstance(text, str) and text.strip() != ""
-        require(fits, f"{key} takes a text, not {text!r}.")
+        require(isinstance(text, str) and text.strip() != "", f"{key} takes a text, not {text!r}.")
     agents.find(entry["agent"])
     if "steps" in entry or "frames" in entry:
         shared = {key: value for key, value in shared.items() if key not in ("steps", "frames")}
@@ -132,18 +124,20 @@ def _check_keys(content: dict[str, Any], known: tuple[str, ...]) -> None:
 
 
 def _runs(entry: dict[str, Any]) -> Iterator[Planned]:
-    seeds, envs = _seeds(entry), entry.get("envs", [])
+    seeds, envs = entry.get("seeds", 1), entry.get("envs", [])
+    seeds = list(range(seeds)) if type(seeds) is int else seeds
+    fits = isinstance(seeds, list) and all(type(seed) is int for seed in seeds)
+    require(fits and seeds != [], "seeds takes a number of seeds or a list of them.")
     names = isinstance(envs, list) and all(isinstance(env, str) for env in envs)
     require(names, f"envs takes a list of names, not {envs!r}.")
     require(envs != [], f"it names no environments for {entry['agent']}: envs = [...].")
     require(type(entry.get("keep_going", False)) is bool, "keep_going takes true or false.")
+    preset = {"preset": entry["preset"]} if "preset" in entry else {}
     for point in _grid(entry):
         # An agent without a label is called by the settings that distinguish it.
-        apart = point if "label" in entry else {**_table(entry, "set"), **point}
-        if "preset" in entry and "label" not in entry:
-            apart = {"preset": entry["preset"], **apart}
-        label = str(entry.get("label", entry["agent"]))
-        label = ", ".join([label, *(f"{key} {value}" for key, value in apart.items())])
+        apart = point if "label" in entry else {**preset, **_table(entry, "set"), **point}
+        said = [f"{key} {value}" for key, value in apart.items()]
+        label = ", ".join([entry.get("label", entry["agent"]), *said])
         for env in envs:
             agent = _agent(entry, env, point)
             yield from (Planned(_config(entry, agent, env, seed), label) for seed in seeds)
@@ -207,12 +201,4 @@ def _grid(entry: dict[str, Any]) -> list[dict[str, Any]]:
 def _table(entry: dict[str, Any], key: str) -> dict[str, Any]:
     found = entry.get(key, {})
     require(isinstance(found, dict), f"{key} takes a table, such as {{ theta = 1.0 }}.")
-    return found
-
-
-def _seeds(entry: dict[str, Any]) -> list[int]:
-    seeds = entry.get("seeds", 1)
-    found = list(range(seeds)) if type(seeds) is int else seeds
-    fits = isinstance(found, list) and all(type(seed) is int for seed in found)
-    require(fits and found != [], "seeds takes a number of seeds or a list of them.")
     return found

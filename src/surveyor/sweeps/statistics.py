@@ -32,11 +32,6 @@ def iqm(scores: Float[np.ndarray, "..."]) -> float:
     return float(stats.trim_mean(scores.ravel(), 0.25))
 
 
-def mean(scores: Float[np.ndarray, "..."]) -> float:
-    """Return the mean of all runs."""
-    return float(np.mean(scores))
-
-
 def interval(scores: Scores, statistic: Callable[[np.ndarray], float], seed: int = 0) -> Interval:
     """Return a 95% interval by the stratified bootstrap, which resamples runs within each task."""
     low, high = _quantiles([statistic(again) for again in _resamples(scores, seed)])

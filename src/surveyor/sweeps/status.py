@@ -1,5 +1,6 @@
 """Status of the runs in a folder: done, running, stopped, waiting or failed, and why."""
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -24,26 +25,22 @@ PLAN = "sweep-{}.json"
 
 @dataclasses.dataclass(frozen=True)
 class RunStatus:
-    """Status of one run."""
+    """Status of the run in the folder `name`."""
 
     name: str
-    """Name of its folder."""
     label: str
     """Name of its agent in plots; ? if it cannot be read."""
     state: str
     """One of `STATES`."""
     done: int = 0
-    """Episodes or steps so far."""
     budget: int = 0
-    """Episodes or steps to train for."""
+    """Episodes or steps so far, and to train for."""
     result: Record | None = None
-    """Its result, if it has ended."""
     latest: float | None = None
     """Newest return in its metrics."""
     reason: str | None = None
     """Why it failed, or why its configuration cannot be read."""
     config: Config | None = None
-    """Its configuration, if it can be read."""
 
 
 def write_plan(where: Storage, planned: list[Planned]) -> None:
@@ -93,12 +90,10 @@ def _read(folder: Path, name: str, label: str | None, where: Storage) -> RunStat
     except SurveyorError as error:
         return _unreadable(folder, name, label or "?", where, str(error))
     result, reason = run.result(), run.failure()
-    try:
+    metrics: list[Record] = []
+    with contextlib.suppress(OSError):
         metrics = run.metrics()
-    except OSError:
-        metrics = []
-    names = ("test_return" if "returns" in record else "return" for record in metrics)
-    returns = [number(record.get(name)) for record, name in zip(metrics, names, strict=True)]
+    returns = [number(r.get("test_return" if "returns" in r else "return")) for r in metrics]
     latest = next((value for value in reversed(returns) if value is not None), None)
     last = metrics[-1] if metrics else {}
     done = int(number(last.get("step", last.get("episode"))) or 0)

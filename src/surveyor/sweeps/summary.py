@@ -1,6 +1,7 @@
 """Results of the runs in a folder: learning curves, scores, and statistics over tasks."""
 
 import dataclasses
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,6 @@ class Curve:
     budget: int
     """Episodes or steps of the whole run."""
     ended: bool = True
-    """True if the run has ended."""
 
     @property
     def score(self) -> float:
@@ -43,6 +43,8 @@ class Curve:
 
 Curves = dict[tuple[str, str], list[Curve]]
 """Curves of all seeds, by label and environment."""
+Scores = dict[str, dict[str, list[float]]]
+"""Scores of all seeds, by label and environment."""
 
 
 def curves(where: Storage, statuses: list[RunStatus]) -> Curves:
@@ -66,24 +68,20 @@ def distinguish(statuses: list[RunStatus]) -> tuple[list[RunStatus], list[str]]:
     The settings of a run are those in which runs of its agent on its environment differ. They are
     added to a label that different runs share.
     """
-    configs = [each.config for each in statuses]
-    settings = [_settings(config) for config in configs]
     kinds: dict[Any, list[int]] = {}
-    for i, config in enumerate(configs):
-        kinds.setdefault(config and (type(config.agent), config.env), []).append(i)
-    texts = [""] * len(statuses)
+    for i, each in enumerate(statuses):
+        kinds.setdefault(each.config and (type(each.config.agent), each.config.env), []).append(i)
+    settings, texts = [_settings(each.config) for each in statuses], [""] * len(statuses)
     for runs in kinds.values():
         first = settings[runs[0]]
         differing = [name for name in first if any(settings[i][name] != first[name] for i in runs)]
         for i in runs:
             texts[i] = ", ".join(f"{name} = {settings[i][name]}" for name in differing)
     places = [(each.label, each.config and each.config.env) for each in statuses]
-    meanings: dict[Any, set[str]] = {place: set() for place in places}
-    for place, text in zip(places, texts, strict=True):
-        meanings[place].add(text)
+    meanings = Counter(place for place, _ in {*zip(places, texts, strict=True)})
     labelled = list(statuses)
     for i, each in enumerate(statuses):
-        if texts[i] and len(meanings[places[i]]) > 1:
+        if texts[i] and meanings[places[i]] > 1:
             labelled[i] = dataclasses.replace(each, label=f"{each.label}, {texts[i]}")
     return labelled, texts
 
@@ -121,8 +119,7 @@ class Summary:
 
     envs: list[str]
     """Environments on which any label has a score."""
-    scores: dict[str, dict[str, list[float]]]
-    """Scores of all seeds, by label and environment."""
+    scores: Scores
     common: list[str]
     """Environments on which every label has a score."""
     normalised: dict[str, np.ndarray]
@@ -177,9 +174,7 @@ def best(summary: Summary, count: int) -> list[str]:
     return [label for label in places if label in chosen]
 
 
-def _references(
-    scores: dict[str, dict[str, list[float]]], envs: list[str]
-) -> tuple[dict[str, tuple[float, float]], str]:
+def _references(scores: Scores, envs: list[str]) -> tuple[dict[str, tuple[float, float]], str]:
     """Return the scores that count as 0 and 1 on each environment, and what they are."""
     kinds = {env: families.find(env) for env in envs}
     known = {env: pair for env, kind in kinds.items() if (pair := kind.reference(env)) is not None}
@@ -227,5 +222,5 @@ def lines(summary: Summary) -> list[str]:
 def _cell(scores: list[float]) -> str:
     if len(scores) < 2:
         return "".join(f"{score:.4g}" for score in scores)
-    low, high = statistics.interval(np.array([scores]), statistics.mean)
+    low, high = statistics.interval(np.array([scores]), np.mean)
     return f"{np.mean(scores):.4g} ({low:.4g} to {high:.4g})"

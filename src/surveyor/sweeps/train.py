@@ -21,29 +21,19 @@ def train(
     status.write_plan(where, planned)
     configs = [run.config for run in planned]
     # A run that has ended may still lack the evaluations that are asked for.
-    skip = run_options.evaluation is None
-    results: list[Record | None] = [_ended(where, config) if skip else None for config in configs]
-    waiting = [number for number, result in enumerate(results) if result is None]
-    if waiting:
-        left = [configs[number] for number in waiting]
-        with Overview(left, len(configs) - len(left)) as overview:
-            new = _train(left, out, engine, overview, run_options)
-        for number, result in zip(waiting, new, strict=True):
-            results[number] = result
-    return results
+    ended = [where.outcome(each) if run_options.evaluation is None else None for each in configs]
+    left = [config for config, found in zip(configs, ended, strict=True) if found is None]
+    new = iter(_train(left, len(planned), out, engine, run_options) if left else ())
+    return [next(new) if found is None else {**found, "finished": True} for found in ended]
 
 
 def _train(
-    configs: list[Config], out: str, engine: Engine, overview: Overview, run_options: RunOptions
+    configs: list[Config], planned: int, out: str, engine: Engine, run_options: RunOptions
 ) -> list[Record | None]:
-    if engine.engine == "local":
-        return pool.train_all(configs, out, overview, run_options, alone=False)
-    from surveyor.launch import cluster
+    with Overview(configs, planned - len(configs)) as overview:
+        if engine.engine == "local":
+            return pool.train_all(configs, out, overview, run_options, alone=False)
+        from surveyor.launch import cluster
 
-    memory = [found.memory for found in estimates(configs)]
-    return cluster.train_all(configs, out, overview, run_options, engine, memory)
-
-
-def _ended(where: storage.Storage, config: Config) -> Record | None:
-    found = where.outcome(config)
-    return None if found is None else {**found, "finished": True}
+        memory = [found.memory for found in estimates(configs)]
+        return cluster.train_all(configs, out, overview, run_options, engine, memory)
