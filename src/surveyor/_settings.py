@@ -1,5 +1,6 @@
 """Settings of XLA and OpenBLAS, made before they are loaded; the user's own settings win."""
 
+import contextlib
 import ctypes
 import os
 
@@ -27,9 +28,7 @@ def keep_memory() -> None:
     Atari needs, glibc would map and unmap it each time; page faults would take a third of the step.
     """
     mmap_max, trim_threshold = -4, -1
-    try:
+    with contextlib.suppress(AttributeError, OSError, TypeError):
         mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):
-        return
-    mallopt(mmap_max, 0)
-    mallopt(trim_threshold, 2**31 - 1)
+        mallopt(mmap_max, 0)
+        mallopt(trim_threshold, 2**31 - 1)

@@ -35,10 +35,7 @@ def open_frame(axes: "Axes") -> None:
 
 
 def save(figure: "Figure", path: str | Path) -> Path:
-    """Write a picture in the format of the path's suffix, such as .png or .pdf; return the path.
-
-    Make its folder if there is none.
-    """
+    """Write a picture in the format of its suffix, such as .pdf; make its folder, return `path`."""
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -52,8 +52,7 @@ def parse(kind: Any, argv: list[str], prog: str) -> Any:
 
 def _sentence(frame: str) -> str:
     """Return the text of a frame, without the frame."""
-    text = re.sub(r"[│╭╮╰╯─|+]|-{3,}|\s+", " ", frame)
-    text = re.sub(r" +", " ", text).strip()
+    text = re.sub(r"([│╭╮╰╯─|+]|-{3,}|\s)+", " ", frame).strip()
     for pattern, sentence in SENTENCES.items():
         if found := re.search(pattern, text):
             return found.expand(sentence)

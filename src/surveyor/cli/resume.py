@@ -30,10 +30,9 @@ def _resume(
         json: Print the outcome as one JSON object on the last line.
     """
     from surveyor.launch.progress import Reporter
-    from surveyor.runs import api
-    from surveyor.runs.folder import RunFolder
+    from surveyor.runs import api, folder
 
-    config = RunFolder.open(run).config()
+    config = folder.RunFolder.open(run).config()
     with Reporter([f"{config.env} seed {config.seed}"], config) as reporter:
         report = lambda run: reporter.update(0, run.latest, run.result)  # noqa: E731
         ended = api.resume(run, tensorboard=tensorboard, wandb=wandb, report=report)

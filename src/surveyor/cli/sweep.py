@@ -10,7 +10,6 @@ from surveyor.launch.progress import clock
 from surveyor.launch.work import RunOptions
 from surveyor.sweeps import spec
 from surveyor.sweeps.estimate import estimates, in_bytes
-from surveyor.sweeps.spec import Planned
 from surveyor.sweeps.train import train
 
 
@@ -40,10 +39,9 @@ def main(argv: list[str]) -> int:
         print("\n".join(_forecast(planned)))
         return 0
     results = train(planned, options.out, options, RunOptions(beliefs=options.beliefs))
-    failed = [result for result in results if result and "failure" in result]
     ended = sum(bool(result and result["finished"]) for result in results)
     print(f"{ended} of {len(planned)} runs are done: surveyor status {options.out} says more.")
-    if failed:
+    if any(result and "failure" in result for result in results):
         return 1
     if ended < len(planned):
         print("Stopped; everything is saved. Rerun the same command to continue.", file=sys.stderr)
@@ -51,7 +49,7 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _forecast(planned: list[Planned]) -> list[str]:
+def _forecast(planned: list[spec.Planned]) -> list[str]:
     """Return a line for each run, and one for all."""
     every = estimates([run.config for run in planned])
     width = max(len(run.config.name) for run in planned)

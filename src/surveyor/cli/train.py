@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_type_hints
 from tyro.conf import arg
 
 from surveyor import agents
-from surveyor.agents.options import REASONS, Scope, descriptions, require, unread
+from surveyor.agents.options import REASONS, descriptions, require, unread
 from surveyor.cli.options import Flag, conclude, parse
 from surveyor.envs import families
 from surveyor.errors import SurveyorError
@@ -103,15 +103,16 @@ def main(argv: list[str]) -> int:
     family = families.find(env)
     env = family.canonical(env)
     values = entry.values(family.preset(env), preset)
-    foreign, setting = foreign - LENGTHS[family.unit], family.setting(env)
+    agent, foreign = agents.make(name, values), foreign - LENGTHS[family.unit]
+    silent = unread(agent, family.setting(env))
     given = [word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--")]
     for word in given:
         said = f"{word} has no effect on {env}, which is learnt by {family.unit}."
         require(word[2:].replace("-", "_") not in foreign, said)
-    if any(word.startswith("--agent.") for word in given):
-        _refuse_unread(unread(entry.load(), setting), given, env)
-    agent = agents.make(name, values)
-    inner = _without(agent, unread(agent, setting))
+    for option, scope in silent.items():
+        flags = {f"--agent.{no}{option}".replace("_", "-") for no in ("", "no-")}
+        require(flags.isdisjoint(given), f"{option} has no effect on {env}: {REASONS[scope]}.")
+    inner = _without(agent, silent)
     kind = _without(Train(), foreign, ("agent", inner, dataclasses.field(default_factory=inner)))
     kind.__doc__ = f"{ABOUT}\n\nBelow are the options of {name} on {env}."
     options = parse(kind, words, USAGE)
@@ -121,11 +122,8 @@ def main(argv: list[str]) -> int:
 
 def _train(options: Any, agent: Any, env: str, title: str) -> int:
     from surveyor import drawing
-    from surveyor.launch import pool
-    from surveyor.launch.progress import Reporter
-    from surveyor.launch.work import RunOptions
+    from surveyor.launch import pool, progress, work
     from surveyor.runs import api, loggers, picture
-    from surveyor.runs.run import Run
 
     if options.plot is not None:
         drawing.require_matplotlib()
@@ -137,8 +135,8 @@ def _train(options: Any, agent: Any, env: str, title: str) -> int:
     configs = [api.configure(agent, env, seed=seed, **budget) for seed in seeds]
     sinks = loggers.check(tensorboard=options.tensorboard, wandb=options.wandb)
     names = [f"{config.env} seed {config.seed}" for config in configs]
-    with Reporter(names, configs[0]) as reporter:
-        more = RunOptions(retrain=True, sinks=sinks, beliefs=not options.no_beliefs)
+    with progress.Reporter(names, configs[0]) as reporter:
+        more = work.RunOptions(retrain=True, sinks=sinks, beliefs=not options.no_beliefs)
         results = pool.train_all(configs, options.out, reporter, more)
     begun = [result for result in results if result and "failure" not in result]
     failures = [result["failure"] for result in results if result and "failure" in result]
@@ -150,7 +148,7 @@ def _train(options: Any, agent: Any, env: str, title: str) -> int:
         print(f"{left} runs not started; rerun the same command to continue.", file=sys.stderr)
         return 130
     if options.plot is not None:
-        drawn = picture.learning(Run.open(begun[0]["path"]), options.plot)
+        drawn = picture.learning(api.load(begun[0]["path"]), options.plot)
         print(f"Picture: {drawn}", file=sys.stderr)
     return code
 
@@ -168,14 +166,6 @@ def _without(options: Any, hidden: Container[str], *more: tuple[str, type, Any])
         if field.name not in hidden
     ]
     return dataclasses.make_dataclass("Options", [*fields, *more], frozen=True)
-
-
-def _refuse_unread(silent: dict[str, Scope], given: list[str], env: str) -> None:
-    """Raise `SurveyorError` for an option of the agent that has no effect on the environment."""
-    for option, scope in silent.items():
-        name = option.replace("_", "-")
-        if f"--agent.{name}" in given or f"--agent.no-{name}" in given:
-            raise SurveyorError(f"{option} has no effect on {env}: {REASONS[scope]}.")
 
 
 def _takes_value(word: str, agent: str) -> bool:

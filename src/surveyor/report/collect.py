@@ -17,10 +17,8 @@ from surveyor.report.showing import Page, add_beliefs, add_episode
 from surveyor.runs import storage
 from surveyor.runs.config import versions
 from surveyor.runs.folder import Record, RunFolder
-from surveyor.sweeps import statistics, status, summary
-from surveyor.sweeps.pictures import common
+from surveyor.sweeps import pictures, statistics, status, summary
 from surveyor.sweeps.status import RunStatus
-from surveyor.sweeps.summary import Curves
 
 POINTS = 240
 """Points of a run's curves, each the mean of the records since the previous point."""
@@ -144,13 +142,13 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _curves(found: Curves, statuses: list[RunStatus]) -> list[Page]:
+def _curves(found: summary.Curves, statuses: list[RunStatus]) -> list[Page]:
     """Return mean returns over seeds with 95% intervals, for each environment and label."""
     units = {each.config.env: each.config.steps for each in statuses if each.config is not None}
     panels: dict[str, list[Page]] = {}
     for (label, env), runs in found.items():
         records = max(len(run.times) for run in runs)
-        times, values = common(runs, max(2, min(CURVE_POINTS, records)))
+        times, values = pictures.common(runs, max(2, min(CURVE_POINTS, records)))
         if not len(times):
             continue
         mean = packed(values.mean(axis=0))

@@ -8,8 +8,7 @@ import urllib.parse
 from pathlib import Path
 
 from surveyor.errors import SurveyorError
-from surveyor.report import page
-from surveyor.report.collect import collect
+from surveyor.report import collect, page
 from surveyor.runs.folder import RunFolder
 from surveyor.runs.signals import handle_signals
 from surveyor.sweeps.status import FILES, PLAN
@@ -29,7 +28,7 @@ class Source:
         with self._lock:
             version = self._stamp()
             if version != self._version:
-                data = collect(self.folder, episodes=False, live=True)
+                data = collect.collect(self.folder, episodes=False, live=True)
                 self._version, self._text = version, page.as_json(data)
             return self._version, self._text
 

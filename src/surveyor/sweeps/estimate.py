@@ -41,7 +41,11 @@ def estimate(config: Config) -> Estimate:
     """Estimate time from measured speeds, memory and disk from the arrays in a checkpoint."""
     leaves = jax.tree.leaves(Run(config, None, []).runner.frozen_shape())
     size = sum(_size(leaf, config.budget) for leaf in leaves)
-    return Estimate(_seconds(config), PROCESS_BYTES + size, 2 * size + 1_000_000)
+    seconds, source = config.budget / config.family.steps_per_second, config.make()
+    if isinstance(source, Environment):
+        updates = config.agent.schedule.updates
+        seconds = config.budget * (updates * GRADIENT_STEP + source.horizon * ACTING_STEP)
+    return Estimate(seconds, PROCESS_BYTES + size, 2 * size + 1_000_000)
 
 
 def _size(leaf: Any, budget: int) -> int:
@@ -50,14 +54,6 @@ def _size(leaf: Any, budget: int) -> int:
     if isinstance(leaf, np.ndarray):
         rows = tuple(min(row, budget) for row in rows)
     return math.prod((*rows, *leaf.shape[1:])) * np.dtype(leaf.dtype).itemsize
-
-
-def _seconds(config: Config) -> float:
-    source = config.make()
-    if not isinstance(source, Environment):
-        return config.budget / config.family.steps_per_second
-    updates = config.agent.schedule.updates
-    return config.budget * (updates * GRADIENT_STEP + source.horizon * ACTING_STEP)
 
 
 def in_bytes(size: int) -> str:

@@ -78,14 +78,14 @@ def _check_distinct(found: list[Planned]) -> None:
     """Raise `SurveyorError` if a run is listed twice, or two agents have the same label."""
     labels: dict[str, str] = {}
     names: dict[tuple[str, str, int], str] = {}
-    for run in found:
-        name, env = run.config.name, run.config.env
+    for config, label in found:
+        name = config.name
         if name in labels:
-            said = f"as '{labels[name]}' and as '{run.label}'"
+            said = f"as '{labels[name]}' and as '{label}'"
             raise SurveyorError(f"it asks for the run {name} twice, {said}.")
-        labels[name] = run.label
-        if names.setdefault((run.label, env, run.config.seed), name) != name:
-            said = f"two agents on {env} are called '{run.label}' and differ"
+        labels[name] = label
+        if names.setdefault((label, config.env, config.seed), name) != name:
+            said = f"two agents on {config.env} are called '{label}' and differ"
             raise SurveyorError(f"{said}; give one of them a label.")
 
 

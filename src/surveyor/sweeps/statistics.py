@@ -56,8 +56,7 @@ def curve_interval(curves: Scores, seed: int = 0) -> tuple[Values, Values]:
 
 
 def _quantiles(draws: list[Any] | np.ndarray) -> tuple[Any, Any]:
-    low, high = np.quantile(draws, (0.025, 0.975), axis=0)
-    return low, high
+    return tuple(np.quantile(draws, (0.025, 0.975), axis=0))
 
 
 def _resamples(scores: Scores, seed: int):

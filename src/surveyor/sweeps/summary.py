@@ -14,7 +14,6 @@ from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
 from surveyor.runs.storage import Storage
 from surveyor.sweeps import statistics
-from surveyor.sweeps.statistics import Interval
 from surveyor.sweeps.status import RunStatus, number
 from surveyor.sweeps.text import table
 
@@ -58,8 +57,7 @@ def curves(where: Storage, statuses: list[RunStatus]) -> Curves:
 
 def points_of(path: Path) -> list[tuple[float, float]]:
     """Return a run's learning curve as pairs of time and mean return."""
-    points = [point(record) for record in RunFolder(path).metrics()]
-    return [found for found in points if found is not None]
+    return [found for record in RunFolder(path).metrics() if (found := point(record)) is not None]
 
 
 def distinguish(statuses: list[RunStatus]) -> tuple[list[RunStatus], list[str]]:
@@ -128,7 +126,7 @@ class Summary:
     scale: str
     """Meaning of 0 and 1 in the normalised scores."""
 
-    def iqm(self, label: str) -> tuple[float, Interval]:
+    def iqm(self, label: str) -> tuple[float, statistics.Interval]:
         """Return the interquartile mean of the normalised scores and its 95% interval."""
         scores = self.normalised[label]
         return statistics.iqm(scores), statistics.interval(scores, statistics.iqm)

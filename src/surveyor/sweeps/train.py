@@ -1,19 +1,17 @@
 """Training of all runs of a sweep, on one machine or on a Ray cluster."""
 
-from surveyor.launch import pool, work
+from surveyor.launch import pool
 from surveyor.launch.engine import Engine
 from surveyor.launch.progress import Overview
 from surveyor.launch.work import RunOptions
 from surveyor.runs import storage
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record
-from surveyor.sweeps import status
-from surveyor.sweeps.estimate import estimates
-from surveyor.sweeps.spec import Planned
+from surveyor.sweeps import estimate, spec, status
 
 
 def train(
-    planned: list[Planned], out: str, engine: Engine, run_options: RunOptions = work.DEFAULT_OPTIONS
+    planned: list[spec.Planned], out: str, engine: Engine, run_options: RunOptions
 ) -> list[Record | None]:
     """Train the runs that have not ended in a folder or URL; return the result of every run."""
     where = storage.at(out)
@@ -35,5 +33,5 @@ def _train(
             return pool.train_all(configs, out, overview, run_options, alone=False)
         from surveyor.launch import cluster
 
-        memory = [found.memory for found in estimates(configs)]
+        memory = [found.memory for found in estimate.estimates(configs)]
         return cluster.train_all(configs, out, overview, run_options, engine, memory)
