@@ -34,7 +34,7 @@ def test_variance_by_hand():
     visited = type(model)(
         model.successor, model.count, model.visits.at[0, 1].set(3.0), model.reward
     )
-    state = type(state)(visited, state.policy, state.horizon)
+    state = type(state)(visited, state.horizon, state.policy)
     np.testing.assert_allclose(agent.variance(state)[0], [4.0, 1 / (0.25 + 1.5)], rtol=1e-6)
 
 
