@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 
 import surveyor as sv
-from surveyor.replay.registry import STRATEGIES
-from surveyor.replay.strategies import Draw, Strategy
+from surveyor.replay.strategies import Draw, Strategy, register
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +26,7 @@ class Newest(Strategy):
         return Draw(replay.written - 1 - (u * stored).astype(jnp.int32))
 
 
-STRATEGIES["newest"] = Newest
+register("newest", Newest)
 
 if __name__ == "__main__":
     agent = sv.DQN(replay="newest(500)")

@@ -2,6 +2,9 @@
 
 import ast
 import functools
+import importlib
+import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +12,12 @@ from pathlib import Path
 import pytest
 
 import surveyor
+from surveyor.cli import main
+from surveyor.models.tabular_successors import TabularSuccessors
+from surveyor.training import episodes
 
 SOURCE = Path(surveyor.__file__).parent
+ARCHITECTURE = Path(__file__).parent.parent / "docs" / "architecture.md"
 RANKS = {
     "types": 0, "errors": 0, "_settings": 0, "_gymnasium": 0,
     "models": 1, "inference": 1, "replay": 1,
@@ -100,35 +107,42 @@ def test_modules_and_functions_are_small():
     assert not {each: count for each, count in lengths.items() if count > LONGEST_FUNCTION}
 
 
-def undocumented(node, inside="", documented=frozenset()):
-    """Yield public classes and functions without a docstring; overrides inherit theirs."""
-    for child in node.body:
-        if not isinstance(child, ast.ClassDef | ast.FunctionDef) or child.name.startswith("_"):
-            continue
-        if ast.get_docstring(child) is None and not (inside and child.name in documented):
-            yield f"{inside}{child.name}"
-        if isinstance(child, ast.ClassDef):
-            yield from undocumented(child, f"{child.name}.", documented)
+IMPORTED = [name(path) for path in MODULES if path.name != "__main__.py"]
+
+
+def public(module):
+    """Return the public classes and functions that a module defines itself."""
+    own = vars(importlib.import_module(f"surveyor.{module}".rstrip("."))).values()
+    kinds = [one for one in own if inspect.isclass(one) or inspect.isfunction(one)]
+    return [k for k in kinds if k.__module__.endswith(module) and not k.__name__.startswith("_")]
 
 
 @functools.cache
-def documented_methods():
-    """Return the names of all methods that some class of surveyor documents."""
-    return frozenset(
-        method.name
-        for path in MODULES
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.ClassDef)
-        for method in node.body
-        if isinstance(method, ast.FunctionDef) and ast.get_docstring(method)
-    )
+def protocols():
+    classes = [one for module in IMPORTED for one in public(module) if inspect.isclass(one)]
+    return [one for one in classes if getattr(one, "_is_protocol", False)]
+
+
+def documented(kind, method):
+    """Return whether a class, one of its bases or a protocol that it has documents a method."""
+    had = [p for p in protocols() if all(hasattr(kind, each) for each in vars(p) if each[0] != "_")]
+    found = [vars(base)[method] for base in (*kind.__mro__, *had) if method in vars(base)]
+    return any(getattr(getattr(one, "__func__", one), "__doc__", None) for one in found)
 
 
 def test_everything_public_has_a_docstring():
-    bare = [name(path) for path in MODULES if not ast.get_docstring(tree(path))]
-    for path in MODULES:
-        missing = undocumented(tree(path), documented=documented_methods())
-        bare += [f"{name(path)}.{each}" for each in missing]
+    bare = []
+    for module in IMPORTED:
+        bare += (
+            [] if importlib.import_module(f"surveyor.{module}".rstrip(".")).__doc__ else [module]
+        )
+        for one in public(module):
+            bare += [] if one.__doc__ else [f"{module}.{one.__name__}"]
+            methods = vars(one) if inspect.isclass(one) else {}
+            for method, value in methods.items():
+                plain = getattr(value, "__func__", getattr(value, "fget", value))
+                if inspect.isfunction(plain) and plain.__name__[0] not in "_<":
+                    bare += [] if documented(one, method) else [f"{module}.{plain.__qualname__}"]
     assert not bare
 
 
@@ -169,3 +183,25 @@ def test_every_public_name_is_there():
         assert getattr(surveyor, exported) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         surveyor.nothing  # noqa: B018
+
+
+def test_the_walk_to_the_first_gradient_step_is_the_documented_one(tmp_path, monkeypatch):
+    """The modules on the call stack of the first gradient step, in order, are bold in the docs."""
+    walk: list[str] = []
+    fit = TabularSuccessors.fit
+
+    def watched(self, *args):
+        if not walk:
+            files = [Path(frame.filename) for frame in reversed(inspect.stack()[1:])]
+            places = [str(f.relative_to(SOURCE)) for f in files if f.is_relative_to(SOURCE)]
+            walk.extend(dict.fromkeys(place.removesuffix("/__init__.py") for place in places))
+        return fit(self, *args)
+
+    monkeypatch.setattr(TabularSuccessors, "fit", watched)
+    episodes.compile_chunk.cache_clear()
+    words = ["train", "Chain-3", "--episodes", "10", "--out", str(tmp_path), "--no-beliefs"]
+    assert main(words) == 0
+    rows = re.findall(r"^\| \d+ \| (\**)`(.*?)`", ARCHITECTURE.read_text("utf-8"), re.MULTILINE)
+    assert [module for bold, module in rows if bold] == [*walk, "models/tabular_successors.py"]
+    assert len(rows) <= 15
+    assert all((SOURCE / module).exists() for _, module in rows)

@@ -7,6 +7,7 @@ run.solved_at, run.q_posterior([0, 2, 4])
 
 import importlib
 import importlib.metadata
+import pkgutil
 from typing import TYPE_CHECKING, Any
 
 from surveyor import _gymnasium
@@ -40,23 +41,14 @@ __all__ += ["agents", "envs", "report"]
 
 _MODULES = {
     "agents.base": ("Agent",),
-    "agents.bdqn": ("BDQN",),
-    "agents.bootdqn": ("BootDQN",),
-    "agents.dqn": ("DQN",),
-    "agents.ideal_su": ("IdealSU",),
-    "agents.psrl": ("PSRL",),
-    "agents.su": ("SU",),
-    "agents.su_plus": ("SUPlus",),
-    "agents.ube": ("UBE",),
-    "agents.uniform": ("Uniform",),
     "inference.posterior": ("Posterior",),
     "runs.api": ("load", "resume", "train"),
     "runs.evaluation": ("Evaluation", "evaluate"),
     "runs.run": ("Run",),
     "types": ("Batch", "EnvSpec", "QPosterior", "Schedule", "Transition", "Update"),
 }
-"""Public names by module, imported when a name is first used: the command line's help and lists
-need no JAX."""
+"""Public names by module, beside the agents; they are imported when a name is first used, because
+the command line's help and lists need no JAX."""
 
 
 def __getattr__(name: str) -> Any:
@@ -64,9 +56,11 @@ def __getattr__(name: str) -> Any:
         return importlib.metadata.version("surveyor")
     if name in ("agents", "envs", "report"):
         return importlib.import_module(f"surveyor.{name}")
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(importlib.import_module(f"surveyor.{module}"), name)
+    found = [f"surveyor.{module}:{name}" for module, names in _MODULES.items() if name in names]
+    entries = importlib.import_module("surveyor.agents").ENTRIES
+    found += [entry.target for entry in entries if entry.target.endswith(f":{name}")]
+    if found:
+        return pkgutil.resolve_name(found[0])
     raise AttributeError(f"module 'surveyor' has no attribute '{name}'")
 
 

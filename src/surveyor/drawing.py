@@ -2,13 +2,15 @@
 
 import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from surveyor.errors import SurveyorError, missing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+else:
+    Axes = Figure = Any  # Matplotlib is imported when it is needed
 
 BLUE, ORANGE, GREY = "#1f5fa8", "#e07b1a", "#8a8a8a"
 RED, GREEN, PURPLE = "#c0392b", "#2e8b57", "#7d4fa3"
@@ -22,19 +24,19 @@ def require_matplotlib() -> None:
         raise missing("Matplotlib", "plots", "A picture")
 
 
-def new_figure(width: float, height: float) -> "Figure":
+def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure of this size in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def open_frame(axes: "Axes") -> None:
+def open_frame(axes: Axes) -> None:
     """Hide the upper and right side of a panel's frame."""
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def save(figure: "Figure", path: str | Path) -> Path:
+def save(figure: Figure, path: str | Path) -> Path:
     """Write a picture in the format of its suffix, such as .pdf; make its folder, return `path`."""
     path = Path(path)
     try:

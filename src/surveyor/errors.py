@@ -2,8 +2,10 @@
 
 import difflib
 import importlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+NO_ALIASES: Mapping[str, str] = {}
 
 
 class SurveyorError(Exception):
@@ -14,14 +16,20 @@ class HeldError(SurveyorError):
     """Another process is training the run."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> SurveyorError:
-    """Return the error for an unknown `name` of this `kind`, with the nearest `known` name."""
+def unknown(
+    kind: str, name: str, known: Iterable[str], aliases: Mapping[str, str] = NO_ALIASES
+) -> SurveyorError:
+    """Return the error for an unknown `name` of this `kind`, with the nearest `known` name.
+
+    Several names that begin alike are all listed. `aliases` are other words for known names.
+    """
     known = list(known)
-    lower = {candidate.lower(): candidate for candidate in known}
+    lower = {word.lower(): meant for word, meant in {**aliases, **{k: k for k in known}}.items()}
     near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
-    hint = (
-        f"did you mean '{lower[near[0]]}'?" if near else f"there is: {', '.join(known) or 'none'}."
-    )
+    longer = [each for each in known if name and each.lower().startswith(name.lower())]
+    hint = f"there is: {', '.join(longer if len(longer) > 1 else known) or 'none'}."
+    if near and len(longer) < 2:
+        hint = f"did you mean '{lower[near[0]]}'?"
     return SurveyorError(f"There is no {kind} '{name}'; {hint}")
 
 

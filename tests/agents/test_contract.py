@@ -12,7 +12,7 @@ from surveyor.agents.base import argmax
 from surveyor.agents.dqn import DQN
 from surveyor.agents.options import Setting, refuse_unread
 from surveyor.agents.uniform import Uniform
-from surveyor.replay import registry as replays
+from surveyor.replay import strategies as replays
 from surveyor.training.steps import Round
 from surveyor.types import Batch, EnvSpec
 from tests.common import PIXELS, SMALL, VECTOR

@@ -11,6 +11,7 @@ from surveyor import SU, SUPlus, SurveyorError, agents
 from surveyor.agents import options
 from surveyor.agents.options import Setting, refuse_unread, unread
 from surveyor.envs.tree import Tree
+from surveyor.runs import api
 from surveyor.training import episodes, steps
 from tests.common import VECTOR
 
@@ -45,6 +46,58 @@ def test_an_option_without_effect_is_refused_in_one_sentence(kind, values, setti
     with pytest.raises(SurveyorError) as error:
         refuse_unread(kind(**values), setting, "X")
     assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "setting", "needed"),
+    [
+        (SU, {"policy": "per_example", "policy_samples": 9}, TREE, "policy = joint or marginal"),
+        (SUPlus, {"policy_samples": 9}, TREE, "policy = joint"),
+        (SUPlus, {"between": "one"}, LAKE, "n_step above 1"),
+        (SUPlus, {"random_scale": 9.0}, POLE, "random_features above 0"),
+        (SUPlus, {"novelty": 0, "successor_trains": "all", "novelty_step": 0.5}, TREE,
+         "novelty above 0"),
+    ],
+)  # fmt: skip
+def test_an_option_that_needs_another_one_is_refused_without_it(kind, values, setting, needed):
+    agent, name = kind(**values), list(values)[-1]
+    sentence = f"{name} has no effect here: it needs {needed}."
+    with pytest.raises(SurveyorError) as error:
+        refuse_unread(agent, setting, "X")
+    assert str(error.value) == sentence
+    refuse_unread(agent, setting, "X", usual={name: values[name]})  # not the user's choice
+    refuse_unread(kind(), setting, "X")
+    with pytest.raises(SurveyorError, match="has no effect"):  # given, although it is the default
+        refuse_unread(dataclasses.replace(agent, **{name: getattr(kind(), name)}), setting, "X",
+                      given=[name])  # fmt: skip
+
+
+def test_an_option_that_needs_another_one_is_accepted_with_it():
+    refuse_unread(SU(policy="marginal", policy_samples=9), TREE, "X")
+    refuse_unread(SUPlus(policy="joint", policy_samples=9, between="one", n_step=3), LAKE, "X")
+    refuse_unread(SUPlus(random_features=9, random_scale=9.0), POLE, "X")
+
+
+def test_a_preset_s_own_values_are_no_choice_of_the_user():
+    agent = dataclasses.replace(SUPlus.preset("tree"), novelty=0)  # its novelty_step is 0.03
+    api.configure(agent, "Tree-4")
+    with pytest.raises(SurveyorError, match=r"novelty_step has no effect here"):
+        api.configure(dataclasses.replace(agent, novelty_step=0.5), "Tree-4")
+
+
+@pytest.mark.parametrize(
+    ("agent", "env", "more", "sentence"),
+    [
+        (sv.DQN(replay="prioritised(1)"), "Tree-4", {}, r"prioritised\(1\) is for .* by steps"),
+        (dataclasses.replace(SUPlus.preset("classic"), replay="recent-and-best(9, 9)"),
+         "CartPole-v1", {}, r"recent-and-best\(9, 9\) is for .* by episodes"),
+        ("dqn", "CartPole-v1", {"stop_when_solved": False}, "by steps: it is never solved"),
+        ("dqn", "Tree-4", {"given": ["n_step"]}, "n_step has no effect on Tree-4"),
+    ],
+)  # fmt: skip
+def test_configurations_with_something_that_has_no_effect_are_refused(agent, env, more, sentence):
+    with pytest.raises(SurveyorError, match=sentence):
+        api.configure(agent, env, **more)
 
 
 def test_options_with_effect_and_defaults_are_accepted_everywhere():
@@ -98,9 +151,6 @@ def test_a_subclass_describes_what_it_overrides():
         (SU, {"zeta": 1.1}, "zeta must be above 0 and at most 1, not 1.1."),
         (SUPlus, {"discount": 0.0}, "discount must be above 0 and at most 1, not 0."),
         (SU, {"features": 0}, "features must be at least 1, not 0."),
-        (SU, {"policy": "per_example", "policy_samples": 9},
-         "policy_samples has no effect with policy = per_example."),
-        (SUPlus, {"policy_samples": 9}, "policy_samples has no effect with policy = optimistic."),
         (SUPlus, {"novelty": -1}, "novelty must be at least 0, not -1."),
         (SUPlus, {"random_features": -1}, "random_features must be at least 0, not -1."),
         (SUPlus, {"novelty_step": -0.1}, "novelty_step must be at least 0, not -0.1."),

@@ -76,3 +76,9 @@ def test_a_user_s_agent_has_a_name_and_presets_like_ours(registered):
 def test_a_class_that_nobody_registered_says_so():
     with pytest.raises(SurveyorError, match="Mine is not a registered agent; register it with"):
         agents.name_of(Mine())
+
+
+def test_a_kind_of_problem_that_there_is_not_is_refused():
+    with pytest.raises(SurveyorError, match=r"no kind of problem 'tre'; did you mean 'tree'\?"):
+        sv.SU.preset("tre")
+    assert sv.SU.preset("tree") == sv.SU.preset("tree", "released")

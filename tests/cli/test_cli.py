@@ -9,7 +9,7 @@ import pytest
 
 import surveyor as sv
 from surveyor.cli import main
-from surveyor.launch import pool as parallel
+from surveyor.launch import work
 
 NO = "--no-beliefs"
 """What most tests say, for speed."""
@@ -89,10 +89,9 @@ def test_hyperparameters_can_be_set_and_start_from_the_environment_s_preset(tmp_
 )
 def test_options_are_checked_with_the_environment_s_own_defaults(env, option, value, monkeypatch):
     asked = []
-    monkeypatch.setattr(parallel, "train_all", lambda configs, *_: asked.extend(configs) or [])
+    monkeypatch.setattr(work, "train_alone", lambda configs, *_: asked.extend(configs) or [])
     main(["train", env, f"--agent.{option}", str(value)])
     assert getattr(asked[0].agent, option.replace("-", "_")) == value
-    assert main(["train", "ALE/Pong", "--frames", "-5"]) == 2
 
 
 def test_the_preset_is_the_environment_s_wherever_its_name_stands(tmp_path):
@@ -175,6 +174,18 @@ BAD = [
     (["train", "CartPole-v1", "--keep-going"], "--keep-going has no effect on CartPole-v1"),
     (["train", "CartPole-v1", "--agent.novelty", "2"], "novelty has no effect on CartPole-v1"),
     (["train", "--agent"], "--agent needs a value."),
+    (["train", "--agent", "--preset", "text"], "--agent needs a value."),
+    (["train", "Tree-4", "--agent="], "--agent needs a value."),
+    (["train", "Tree-4", "--agent", "SU+"], "There is no agent 'SU+'; did you mean 'su-plus'?"),
+    (["train", "Tree-4", "Chain-4"], "'Chain-4' is a word too many."),
+    (["train", "ALE/Pong", "--frames", "-5"], "frames must be at least 1, not -5."),
+    (["train", "Tree-4", "--agent.policy-samples", "20"], "it needs policy = joint."),
+    (
+        ["train", "MinAtar/Breakout", "--agent.random-scale", "9"],
+        "it needs random_features above 0.",
+    ),
+    (["train", "CartPole-v1", "--agent.between", "one"], "it needs n_step above 1."),
+    (["paper", "fig2", "--algorithms", "SU"], "there is: SU (released), SU+, SU (text)."),
     (["resume", "no/such/run"], "There is no run folder 'no/such/run'."),
     (["evaluate", "no/such/run"], "There is no run folder 'no/such/run'."),
     (["evaluate", "tests"], "'tests' is not a run folder: it has no config.json."),
@@ -216,6 +227,15 @@ def test_help_shows_the_options_that_have_an_effect_with_the_environment_s_defau
     for word in ("--episodes", "--keep-going", "--agent.layers", "--agent.novelty"):
         assert word not in pole
     assert "Give ENV to see all options" in help_of(["train"], capsys)
+    assert "By default 5,000." in tree
+    assert "By default 1,000,000." in help_of(["train", "MinAtar/Breakout"], capsys)
+
+
+def test_a_run_that_is_refused_leaves_no_folder(tmp_path, capsys):
+    words = ["train", "Pendulum-v1", "--out", str(tmp_path)]
+    assert main(words) == 2
+    assert "continuous actions" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_version(capsys):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import gymnasium
+import jax.numpy as jnp
 import pytest
 from gymnasium.vector import SyncVectorEnv
 
@@ -111,6 +112,7 @@ GRID = Family(
     unit="episodes",
     default_budget=lambda name: 40,
     preset=lambda name: "tree",
+    numbered=lambda name: True,
 )
 
 
@@ -147,7 +149,74 @@ def test_lists_of_families_need_no_jax():
 import sys
 import surveyor.envs.gymnasium
 from surveyor.envs import FAMILIES, find
-print([family.usage for family in FAMILIES], find("ALE/Pong").protocols, "jax" in sys.modules)
+print(tuple(find("ALE/Pong").protocols), "jax" in sys.modules, len(FAMILIES) > 4)
 """
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert answer.stdout.strip().endswith("('paper', 'machado') False"), answer.stderr
+    assert answer.stdout.strip().startswith("('paper', 'machado') False True"), answer.stderr
+
+
+class Space:
+    def __init__(self, n):
+        self.n = n
+
+
+class Line:
+    """A functional environment of six numbered places, of which the last pays."""
+
+    default_params, name = None, "Line"
+
+    def action_space(self, params):
+        return Space(2)
+
+    def observation_space(self, params):
+        return Space(6)
+
+    def reset(self, key, params):
+        start = jnp.zeros((), jnp.int32)
+        return start, start
+
+    def step(self, key, state, action, params):
+        last = jnp.clip(state + 2 * action - 1, 0, 5)
+        over = last == 5
+        new = jnp.where(over, 0, last)
+        return new, new, over.astype(jnp.float32), over, over & False, {"final_observation": last}
+
+
+def test_functional_environments_with_numbered_states_are_learnt_as_tables():
+    for env in (Line(), (Line(), None)):
+        assert families.of(env).setting("Line").tables
+        assert families.of(env).preset("Line") == "numbered"
+    agent = dataclasses.replace(sv.SUPlus.preset("numbered"), novelty=5)
+    assert api.configure(agent, Line(), steps=10).agent == agent
+    with pytest.raises(SurveyorError, match="torso has no effect on Line: it is for networks"):
+        api.configure(sv.DQN(torso="mlp", train_every=4), Line())
+    run = sv.train("dqn", Line(), steps=400)
+    assert run.predict(3)[0] in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"unit": "steps"}, "Grid-4 is counted in steps by its family Grid, but"),
+        ({"numbered": lambda name: False}, "Whether Grid-4 has numbered states is not what"),
+    ],
+)
+def test_a_family_that_describes_its_environments_wrongly_is_told_so(change, sentence, monkeypatch):
+    wrong = dataclasses.replace(GRID, **change)
+    monkeypatch.setattr(families, "FAMILIES", [wrong, *families.FAMILIES])
+    agent = dataclasses.replace(sv.DQN(), train_every=4) if "unit" in change else "dqn"
+    with pytest.raises(SurveyorError, match=sentence):
+        sv.train(agent, "Grid-4")
+
+
+def test_the_command_line_reads_a_family_s_protocols_and_budget(monkeypatch, capsys):
+    ways = {"gentle": "without wind", "rough": "with wind"}
+    family = dataclasses.replace(GRID, protocols=ways, default_budget=lambda name: 1_234)
+    monkeypatch.setattr(families, "FAMILIES", [family, *families.FAMILIES])
+    with pytest.raises(SystemExit):
+        main(["train", "Grid-4", "--help"])
+    said = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "gentle (without wind) or rough (with wind)" in said
+    assert "Largest number of training episodes. By default 1,234." in said
+    assert main(["train", "Tree-4", "--protocol", "gentle"]) == 2
+    assert "--protocol has no effect on Tree-4" in capsys.readouterr().err

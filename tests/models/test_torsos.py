@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from surveyor.errors import SurveyorError
-from surveyor.models.torsos import Torso, choose
+from surveyor.models.layers import Torso, choose
 from surveyor.types import EnvSpec
 from tests.common import PIXELS, SMALL, VECTOR, observations
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from surveyor.errors import SurveyorError
-from surveyor.replay import registry
+from surveyor.replay import strategies as registry
 from surveyor.replay.episodes import EpisodeReplay
 from surveyor.replay.steps import StepReplay
 from surveyor.replay.strategies import Prioritised, RecentAndBest, Replay, Strategy, Uniform

@@ -17,7 +17,7 @@ import pytest
 import surveyor as sv
 from surveyor import report
 from surveyor.cli import main
-from surveyor.report import collect, packing, page
+from surveyor.report import collect, page
 
 
 def unpacked(found):
@@ -34,7 +34,7 @@ def copy(tree, tmp_path):
 
 def test_numbers_come_back_as_they_were():
     for array in (np.array([[1.5, -2.0]]), np.arange(4), np.array([-3, 3], np.int8)):
-        found = unpacked(packing.packed(array))
+        found = unpacked(page.packed(array))
         np.testing.assert_array_equal(found, array)
 
 
@@ -42,7 +42,7 @@ def test_a_picture_is_a_png_of_its_pixels():
     import base64
 
     pixels = np.random.default_rng(0).integers(0, 256, (3, 5, 3), np.uint8)
-    png = base64.b64decode(packing.picture(pixels).partition(",")[2])
+    png = base64.b64decode(page.picture(pixels).partition(",")[2])
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
     data = png[png.index(b"IDAT") + 4 : png.index(b"IEND") - 8]
     rows = np.frombuffer(zlib.decompress(data), np.uint8).reshape(3, 16)

@@ -1,7 +1,7 @@
 """Every agent by name. A new agent is one file and one line here; nothing heavy is imported."""
 
 import dataclasses
-import importlib
+import pkgutil
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -29,13 +29,12 @@ class Entry:
 
     def load(self) -> "type[Agent]":
         """Return the class."""
-        if not isinstance(self.target, str):
-            return self.target
-        module, _, name = self.target.partition(":")
-        return getattr(importlib.import_module(module), name)
+        return pkgutil.resolve_name(self.target) if isinstance(self.target, str) else self.target
 
     def values(self, problem: str, preset: str | None = None) -> dict[str, Any]:
-        """Return the hyperparameters of a preset on a kind of problem."""
+        """Return the hyperparameters of a preset on a kind of problem; none on the problem ''."""
+        if problem and problem not in presets.PROBLEMS:
+            raise unknown("kind of problem", problem, presets.PROBLEMS)
         if preset is None:
             return next((one.values for one in self.presets.values()), {}).get(problem, {})
         if preset not in self.presets:
@@ -85,7 +84,8 @@ def register(entry: Entry) -> None:
 def find(name: str) -> Entry:
     """Return the agent of this name; raise `SurveyorError` with the nearest one otherwise."""
     if name not in REGISTRY:
-        raise unknown("agent", name, REGISTRY)
+        titles = {entry.title: entry.name for entry in REGISTRY.values()}
+        raise unknown("agent", name, REGISTRY, titles)
     return REGISTRY[name]
 
 

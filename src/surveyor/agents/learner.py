@@ -2,11 +2,11 @@
 
 from surveyor.agents.base import Agent, Index, State
 from surveyor.agents.options import Count, Positive, Share, Size, option
+from surveyor.models.layers import TorsoName
 from surveyor.models.losses import Penalty
 from surveyor.models.optimiser import Adam
 from surveyor.models.q import DeepQ, QModel, TabularQ
-from surveyor.models.torsos import TorsoName
-from surveyor.replay.registry import strategy
+from surveyor.replay.strategies import strategy
 from surveyor.types import PRNG, EnvSpec, Schedule
 
 

@@ -7,7 +7,7 @@ import inspect
 import itertools
 import math
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 from surveyor.errors import SurveyorError
@@ -22,12 +22,14 @@ REASONS: dict[Scope, str] = {
     "episodes": "it is for environments that are learnt by episodes",
     "steps": "it is for environments that are learnt by steps",
 }
+Values = Mapping[str, Any]
+NOTHING: Values = {}
 
 
 class Rule(NamedTuple):
-    """A condition on a number, as part of an option's type."""
+    """A condition on a number, as part of an option's type; or on an agent, for an option's use."""
 
-    holds: Callable[[float], bool]
+    holds: Callable[[Any], bool]
     words: str
 
 
@@ -58,16 +60,20 @@ class Setting(NamedTuple):
         return scope is None or scope in here
 
 
-def option(default: Any, *, on: Scope | None = None, **choices: Scope) -> Any:
+def option(
+    default: Any, *, on: Scope | None = None, needs: Rule | None = None, **choices: Scope
+) -> Any:
     """Declare a hyperparameter.
 
     **Arguments:**
 
     - `default`: its default value.
     - `on`: the only scope in which it has an effect; None for everywhere.
+    - `needs`: the condition on the agent's other options under which it has an effect.
     - `choices`: values of it that have an effect in one scope only.
     """
-    return dataclasses.field(default=default, metadata={"on": on, "choices": choices})
+    metadata = {"on": on, "needs": needs, "choices": choices}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def unread(agent: Any, setting: Setting) -> dict[str, Scope]:
@@ -86,17 +92,25 @@ def unread(agent: Any, setting: Setting) -> dict[str, Scope]:
     return found
 
 
-def refuse_unread(agent: Any, setting: Setting, env: str) -> None:
-    """Raise `SurveyorError` if an option was changed that has no effect on this environment."""
+def refuse_unread(
+    agent: Any, setting: Setting, env: str, usual: Values = NOTHING, given: Collection[str] = ()
+) -> None:
+    """Raise `SurveyorError` if an option was chosen that has no effect on this environment.
+
+    An option was chosen if it is `given` or differs from its default and from its `usual` value.
+    """
     silent = unread(agent, setting)
     for field in dataclasses.fields(agent):
-        value = getattr(agent, field.name)
-        if field.name in silent and value != field.default:
-            reason = REASONS[silent[field.name]]
-            raise SurveyorError(f"{field.name} has no effect on {env}: {reason}.")
-        scope = field.metadata.get("choices", {}).get(value) if isinstance(value, str) else None
+        name, value = field.name, getattr(agent, field.name)
+        chosen = name in given or value not in (field.default, usual.get(name, field.default))
+        needs, choices = field.metadata.get("needs"), field.metadata.get("choices", {})
+        scope = choices.get(value) if isinstance(value, str) else None
+        if chosen and name in silent:
+            raise SurveyorError(f"{name} has no effect on {env}: {REASONS[silent[name]]}.")
+        if chosen and needs is not None and not needs.holds(agent):
+            raise SurveyorError(f"{name} has no effect here: it needs {needs.words}.")
         if scope is not None and not setting.covers(scope):
-            raise SurveyorError(f"{field.name} = {value} has no effect on {env}: {REASONS[scope]}.")
+            raise SurveyorError(f"{name} = {value} has no effect on {env}: {REASONS[scope]}.")
 
 
 @functools.cache

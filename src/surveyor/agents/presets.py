@@ -20,6 +20,7 @@ class Preset(NamedTuple):
 
 
 Presets = Mapping[str, Preset]
+PROBLEMS = ("tree", "chain", "minatar", "atari", "classic", "numbered")
 
 
 def _preset(source: str, **problems: Values) -> Preset:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from surveyor.agents.base import PRNG, Agent, Mask, Obs
-from surveyor.agents.options import Count, Positive, Share, Size, option, require
+from surveyor.agents.options import Count, Positive, Rule, Share, Size, option
 from surveyor.inference.policies import Joint, Marginal, PerExample, ReferencePolicy, entropy
 from surveyor.inference.posterior import Posterior
 from surveyor.models.deep_successors import DeepSuccessors, Normalise
@@ -22,6 +22,7 @@ from surveyor.types import Batch, EnvSpec, Metrics, QPosterior, Schedule, Transi
 
 W = Float[Array, " d"]
 Model = TypeVar("Model", bound=SuccessorModel)
+DRAWS = Rule(lambda agent: agent.policy != "per_example", "policy = joint or marginal")
 
 
 class SUState(eqx.Module, Generic[Model]):
@@ -128,7 +129,7 @@ class SU(SuccessorUncertainties[SuccessorModel]):
     policy: Literal["joint", "per_example", "marginal"] = "joint"
     """π as E[greedy policy of a sampled w] (joint, section 4.1), as the greedy policy of one w for
     each example (algorithm 1), or E[greedy] of independent draws of each Q (marginal, code)."""
-    policy_samples: Size = 20
+    policy_samples: Size = option(20, needs=DRAWS)
     """Draws for an expectation over policies: 20 in the released code."""
     policy_scale: Positive = 1.0
     """Factor on the deviation of Q in π: 1 (text); the released code puts its β here."""
@@ -150,11 +151,6 @@ class SU(SuccessorUncertainties[SuccessorModel]):
     """Random steps before the first update: 100,000 in the released Atari code."""
     redraw_every: Count = option(0, on="steps")
     """Steps between draws of w within an episode: 250 in the released Atari code; 0 for never."""
-
-    def __check_init__(self):
-        super().__check_init__()  # each option alone, before those that go together
-        drawn = self.policy != "per_example" or self.policy_samples == 20
-        require(drawn, "policy_samples has no effect with policy = per_example.")
 
     @property
     def schedule(self) -> Schedule:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from surveyor.agents.learner import Learner
-from surveyor.agents.options import Count, NonNegative, Positive, Share, Size, option, require
+from surveyor.agents.options import Count, NonNegative, Positive, Rule, Share, Size, option, require
 from surveyor.agents.su import SuccessorUncertainties, SUState, W
 from surveyor.inference.policies import Joint, Optimistic, ReferencePolicy
 from surveyor.inference.posterior import Posterior
@@ -19,6 +19,10 @@ from surveyor.models.tabular_successors import TabularSuccessors
 from surveyor.types import PRNG, Batch, EnvSpec, Mask, Schedule, Trail, Transition
 
 State = SUState[BoundedModel]
+NOVELTY = Rule(lambda agent: agent.novelty > 0, "novelty above 0")
+WAVES = Rule(lambda agent: agent.random_features > 0, "random_features above 0")
+TRAIL = Rule(lambda agent: agent.n_step > 1, "n_step above 1")
+DRAWS = Rule(lambda agent: agent.policy == "joint", "policy = joint")
 
 
 class SUPlus(SuccessorUncertainties[BoundedModel], Learner[State, W]):
@@ -32,17 +36,17 @@ class SUPlus(SuccessorUncertainties[BoundedModel], Learner[State, W]):
     novelty: Count = option(10, on="tables")
     """Features of ψ that no state has of its own: an untried action has mean Q zero and keeps the
     prior's variance."""
-    novelty_step: NonNegative = option(0.0, on="tables")
+    novelty_step: NonNegative = option(0.0, on="tables", needs=NOVELTY)
     """φ of each novelty feature at every step. Above 0, ψ also grows with the steps that lie ahead,
     so that a long known way is preferred to an untried end: right where most untried actions end
     the episode (tree), wrong where none does (chain)."""
-    novelty_eps: Positive = option(1e-6, on="tables")
+    novelty_eps: Positive = option(1e-6, on="tables", needs=NOVELTY)
     """Adam's ε of the novelty features, which lets ψ tell news n steps ahead from n + 1."""
     random_features: Count = option(0, on="networks")
     """Features that are random waves of the observation, never trained: they separate states
     before the first reward, which learned features cannot."""
-    random_scale: Positive = option(3.0, on="networks")
-    """Radians that those waves turn on average over a distance of 1 in an observation."""
+    random_scale: Positive = option(3.0, on="networks", needs=WAVES)
+    """Radians that random waves turn on average over a distance of 1 in an observation."""
     successor_trains: Literal["all", "novelty"] = option("novelty", on="tables")
     """Features of ψ that the successor loss trains. novelty leaves the others to the Q loss, at
     zero until a reward is found: else the first change of ŵ would change Q in every state."""
@@ -56,13 +60,13 @@ class SUPlus(SuccessorUncertainties[BoundedModel], Learner[State, W]):
     q_target: Literal["max", "double"] = option("max", double="networks")
     """Next action in the Q target: the best one under the target network, or (double) under the
     network that learns."""
-    between: Literal["all", "one"] = option("all", on="steps")
-    """Steps between of an `n_step` return whose φ is in the target of ψ: all, or one drawn at
-    random to stand for all, which takes a third of the time on a large network."""
+    between: Literal["all", "one"] = option("all", on="steps", needs=TRAIL)
+    """Steps of an `n_step` return, beside the first, whose φ is in the target of ψ: all, or one
+    drawn at random to stand for all, which takes a third of the time on a large network."""
     policy: Literal["optimistic", "joint"] = "optimistic"
     """Reference policy π. optimistic: greedy on mean plus standard deviation of Q, which keeps the
     weight in ψ of what is new. joint: E[greedy policy of a sampled Q], as the paper has it."""
-    policy_samples: Size = 20
+    policy_samples: Size = option(20, needs=DRAWS)
     """Draws for policy = joint."""
     value_eps: Positive = 1e-3
     """Adam's ε of everything that learns from rewards. With the usual 1e-8, steps stay large
@@ -78,8 +82,6 @@ class SUPlus(SuccessorUncertainties[BoundedModel], Learner[State, W]):
         super().__check_init__()  # each option alone, before those that go together
         trains = self.novelty > 0 or self.successor_trains == "all"
         require(trains, "successor_trains must be all where there are no novelty features.")
-        drawn = self.policy == "joint" or self.policy_samples == 20
-        require(drawn, "policy_samples has no effect with policy = optimistic.")
 
     @property
     def schedule(self) -> Schedule:

@@ -6,8 +6,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from surveyor.agents.base import Action, Agent, Q, Ties
-from surveyor.agents.options import option
+from surveyor.agents.base import Agent, Q
+from surveyor.agents.options import Size, option
 from surveyor.types import PRNG, Batch, EnvSpec, Mask, Obs, Schedule, Transition, Update
 
 
@@ -32,7 +32,7 @@ class Uniform(Agent[UniformState, None]):
     `median_episodes` says how long that takes.
     """
 
-    envs: int = option(1, on="steps")
+    envs: Size = option(1, on="steps")
     """Environments played side by side."""
 
     @property
@@ -51,9 +51,6 @@ class Uniform(Agent[UniformState, None]):
     def q(self, state: UniformState, index: None, obs: Obs) -> Q:
         lead = obs.shape[: obs.ndim - state.dimensions]
         return jnp.broadcast_to(state.q, (*lead, *state.q.shape))
-
-    def act(self, state: UniformState, index: None, obs: Obs, u: Ties) -> Action:
-        return jnp.argmax(u)
 
     def observe(self, state: UniformState, transitions: Transition, mask: Mask) -> UniformState:
         return state

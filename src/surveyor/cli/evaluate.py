@@ -42,8 +42,8 @@ def main(
     if outcome.optimal is not None:
         best = f"the optimal return is {outcome.optimal_return:.4g}"
         known = f", {outcome.optimal:.0%} optimal ({best})"
-    if outcome.human_normalised is not None:
-        known = f", human-normalised {outcome.human_normalised:.3f}"
+    if outcome.normalised is not None:
+        known = f", normalised {outcome.normalised:.3f} ({found.config.family.scale})"
     trained = spent(found.runner.result(found.loop))
     print(
         f"{found.config.env}, greedy policy after {trained} of training: mean return "

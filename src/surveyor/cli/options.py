@@ -60,6 +60,7 @@ def _sentence(frame: str) -> str:
 
 
 SENTENCES = {
+    r"Unrecognized options: ([^-\s]\S*?),? ": r"'\1' is a word too many.",
     r"Unrecognized options: (\S+?),? .*Perhaps you meant: (--\S+)": (
         r"There is no option '\1'; did you mean '\2'?"
     ),

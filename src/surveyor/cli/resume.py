@@ -29,13 +29,13 @@ def _resume(
         wandb: Send the metrics from here on to this project of Weights & Biases as well.
         json: Print the outcome as one JSON object on the last line.
     """
-    from surveyor.launch.progress import Reporter
+    from surveyor.launch.progress import Overview
     from surveyor.runs import api, folder
 
     config = folder.RunFolder.open(run).config()
-    with Reporter([f"{config.env} seed {config.seed}"], config) as reporter:
-        report = lambda run: reporter.update(0, run.latest, run.result)  # noqa: E731
+    with Overview([config]) as overview:
+        report = lambda run: overview.update(0, run.latest, run.result)  # noqa: E731
         ended = api.resume(run, tensorboard=tensorboard, wandb=wandb, report=report)
         result = {**ended.result, "finished": ended.finished}
-        reporter.end(0, result)
+        overview.end(0, result)
     return conclude(config.env, agents.name_of(config.agent), [result], as_json=json)

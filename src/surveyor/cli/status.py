@@ -1,8 +1,6 @@
 """`surveyor status`."""
 
 from surveyor.cli.options import Positional, command
-from surveyor.runs import storage
-from surveyor.sweeps import status
 
 
 @command
@@ -12,4 +10,7 @@ def main(folder: Positional[str]) -> None:
     Args:
         folder: The folder, or its URL.
     """
+    from surveyor.runs import storage
+    from surveyor.sweeps import status
+
     print("\n".join(status.lines(status.read_all(storage.at(folder)))))

@@ -15,12 +15,11 @@ from surveyor.envs import families
 from surveyor.errors import SurveyorError
 
 USAGE = "surveyor train ENV [--agent NAME] [--preset NAME]"
-ABOUT = """Train an agent on an environment, until it is solved or the budget is spent.
+ABOUT = f"""Train an agent on an environment, until it is solved or the budget is spent.
 
-ENV is Tree-<L>, TiedTree-<L> or Chain-<L>, such as Tree-100; MinAtar/<Game>; ALE/<Game>; or any
-Gymnasium id, such as CartPole-v1 or my_package:MyEnv-v0 (surveyor list envs). --agent is su-plus
-unless told otherwise (surveyor list agents). --preset chooses one of the agent's named sets of
-hyperparameters (surveyor list presets)."""
+ENV is {", ".join(family.usage for family in families.FAMILIES)} (surveyor list envs), such as
+Tree-100. --agent is su-plus unless told otherwise (surveyor list agents). --preset chooses one of
+the agent's named sets of hyperparameters (surveyor list presets)."""
 ASK_FOR_ENV = "Which environment? For example: surveyor train Tree-100"
 
 
@@ -29,7 +28,7 @@ class Train:
     """Options other than the agent's; the last of them are for some environments only."""
 
     seed: int = 0
-    """Decides the environment's hidden action mapping and every random draw of the training."""
+    """Decides the environment and every random draw of the training."""
     seeds: int = 1
     """Train this many seeds, counting up from --seed, on all cores."""
     out: Path = Path("runs")
@@ -45,22 +44,21 @@ class Train:
     json: Flag = False
     """Print the outcome as one JSON object, and nothing else on standard output."""
     episodes: int | None = None
-    """Largest number of training episodes. By default 5000, more on a long chain."""
+    """Largest number of training episodes. By default {budget:,}."""
     keep_going: Flag = False
     """Spend all episodes, even after the problem is solved."""
     steps: int | None = None
-    """Environment steps to train for. By default 1,000,000 on MinAtar and 200,000 in Gymnasium."""
+    """Environment steps to train for. By default {budget:,}."""
     frames: int | None = None
-    """Frames to train for, four of them a step. By default 200,000,000, as in the paper."""
+    """Frames to train for, {held} of them a step. By default {frames:,}."""
     protocol: str | None = None
-    """paper (no-op starts, a life lost ends an episode for learning; the default) or machado
-    (sticky actions, all 18 actions)."""
+    """How the environment is played: {protocols}; the first is the default."""
 
 
 LENGTHS = {
     "episodes": {"episodes", "keep_going"},
     "steps": {"steps"},
-    "frames": {"steps", "frames", "protocol"},
+    "frames": {"steps", "frames"},
 }
 """Options that depend on the unit in which people count training, by unit."""
 
@@ -76,10 +74,9 @@ def choose(argv: list[str]) -> tuple[str | None, str, str | None, list[str]]:
         name, equals, value = word.partition("=")
         if name not in found:
             words.append(word)
-        elif (given := value if equals else next(queue, None)) is None:
-            raise SurveyorError(f"{name} needs a value.")
-        else:
-            found[name] = given
+            continue
+        found[name] = value if equals else next(queue, "")
+        require(found[name].strip("-") == found[name] != "", f"{name} needs a value.")
     agent, preset = found.values()
     places = iter(enumerate(words))
     for place, word in places:
@@ -94,7 +91,7 @@ def main(argv: list[str]) -> int:
     """Run `surveyor train`."""
     env, name, preset, words = choose(argv)
     entry = agents.find(name)
-    foreign = set().union(*LENGTHS.values())
+    foreign = {"protocol"}.union(*LENGTHS.values())
     if env is None:
         require("-h" in words or "--help" in words, ASK_FOR_ENV)
         kind = _without(Train(), foreign)
@@ -103,24 +100,30 @@ def main(argv: list[str]) -> int:
     family = families.find(env)
     env = family.canonical(env)
     values = entry.values(family.preset(env), preset)
-    agent, foreign = agents.make(name, values), foreign - LENGTHS[family.unit]
+    known = LENGTHS[family.unit] | ({"protocol"} if family.protocols else set())
+    agent, foreign = agents.make(name, values), foreign - known
     silent = unread(agent, family.setting(env))
     given = [word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--")]
     for word in given:
-        said = f"{word} has no effect on {env}, which is learnt by {family.unit}."
+        said = f"{word} has no effect on {env}, whose training is counted in {family.unit}."
         require(word[2:].replace("-", "_") not in foreign, said)
     for option, scope in silent.items():
         flags = {f"--agent.{no}{option}".replace("_", "-") for no in ("", "no-")}
         require(flags.isdisjoint(given), f"{option} has no effect on {env}: {REASONS[scope]}.")
     inner = _without(agent, silent)
-    kind = _without(Train(), foreign, ("agent", inner, dataclasses.field(default_factory=inner)))
+    budget, held = family.default_budget(env), family.frames_per_step
+    ways = " or ".join(f"{way} ({about})" for way, about in family.protocols.items())
+    facts = {"budget": budget, "held": held, "frames": held * budget, "protocols": ways}
+    own = ("agent", inner, dataclasses.field(default_factory=inner))
+    kind = _without(Train(), foreign, own, **facts)
     kind.__doc__ = f"{ABOUT}\n\nBelow are the options of {name} on {env}."
     options = parse(kind, words, USAGE)
     changed = dataclasses.replace(agent, **dataclasses.asdict(options.agent))
-    return _train(options, changed, env, name)
+    chosen = [word.removeprefix("--agent.").removeprefix("no-") for word in given]
+    return _train(options, changed, env, name, [word.replace("-", "_") for word in chosen])
 
 
-def _train(options: Any, agent: Any, env: str, title: str) -> int:
+def _train(options: Any, agent: Any, env: str, title: str, given: list[str]) -> int:
     from surveyor import drawing
     from surveyor.launch import pool, progress, work
     from surveyor.runs import api, loggers, picture
@@ -130,14 +133,15 @@ def _train(options: Any, agent: Any, env: str, title: str) -> int:
     require(options.seeds >= 1, f"seeds must be at least 1, not {options.seeds}.")
     counted = ("episodes", "steps", "frames", "protocol")
     budget: dict[str, Any] = {name: getattr(options, name, None) for name in counted}
+    budget["given"] = given
     budget["stop_when_solved"] = not getattr(options, "keep_going", False)
     seeds = range(options.seed, options.seed + options.seeds)
     configs = [api.configure(agent, env, seed=seed, **budget) for seed in seeds]
     sinks = loggers.check(tensorboard=options.tensorboard, wandb=options.wandb)
-    names = [f"{config.env} seed {config.seed}" for config in configs]
-    with progress.Reporter(names, configs[0]) as reporter:
+    with progress.Overview(configs) as overview:
         more = work.RunOptions(retrain=True, sinks=sinks, beliefs=not options.no_beliefs)
-        results = pool.train_all(configs, options.out, reporter, more)
+        train = pool.train_all if len(configs) > 1 else work.train_alone
+        results = train(configs, options.out, overview, more)
     begun = [result for result in results if result and "failure" not in result]
     failures = [result["failure"] for result in results if result and "failure" in result]
     code = conclude(env, title, begun, as_json=options.json)
@@ -153,26 +157,28 @@ def _train(options: Any, agent: Any, env: str, title: str) -> int:
     return code
 
 
-def _without(options: Any, hidden: Container[str], *more: tuple[str, type, Any]) -> Any:
-    """Return a class with the options and defaults of an object but for hidden ones, and `more`."""
+def _without(
+    options: Any, hidden: Container[str], *more: tuple[str, type, Any], **facts: Any
+) -> Any:
+    """Return a class with the options and defaults of an object but for hidden ones, and `more`.
+
+    The descriptions of options name `facts` about the environment.
+    """
     types, texts = get_type_hints(type(options), include_extras=True), descriptions(type(options))
-    fields = [
-        (
-            field.name,
-            Annotated[types[field.name], arg(help=" ".join(texts.get(field.name, "").split()))],
-            dataclasses.field(default=getattr(options, field.name)),
-        )
-        for field in dataclasses.fields(options)
-        if field.name not in hidden
-    ]
+    fields = []
+    for field in dataclasses.fields(options):
+        if field.name not in hidden:
+            text = " ".join(texts.get(field.name, "").split())
+            text = text.format(**facts) if facts else text
+            default = dataclasses.field(default=getattr(options, field.name))
+            fields.append((field.name, Annotated[types[field.name], arg(help=text)], default))
     return dataclasses.make_dataclass("Options", [*fields, *more], frozen=True)
 
 
 def _takes_value(word: str, agent: str) -> bool:
     """Return whether the word after an option is its value: all but flags take one."""
     plain = word.lstrip("-").replace("-", "_")
-    if not plain.startswith("agent."):
-        return plain not in ("h", "help", "keep_going", "no_beliefs", "tensorboard", "json")
-    fields = dataclasses.fields(agents.find(agent).load())
-    flags = [field.name for field in fields if field.type is bool]
-    return plain.removeprefix("agent.").removeprefix("no_") not in flags
+    own = plain.startswith("agent.")
+    fields = dataclasses.fields(agents.find(agent).load() if own else Train)
+    flags = ["h", "help", *(field.name for field in fields if field.type in (bool, Flag))]
+    return plain.removeprefix("agent.").removeprefix("no_" if own else "") not in flags

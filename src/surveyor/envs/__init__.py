@@ -7,8 +7,7 @@ imported when an environment is first made.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from surveyor.envs.families import FAMILIES, find, of, register
-from surveyor.envs.family import Family
+from surveyor.envs.families import FAMILIES, Family, find, of, register
 
 if TYPE_CHECKING:
     from surveyor.envs.base import Environment, Params, make, named

@@ -16,7 +16,7 @@ import importlib.resources
 import string
 from typing import TYPE_CHECKING, Any, Literal
 
-from surveyor.envs.family import Family
+from surveyor.envs.families import Family
 from surveyor.errors import missing, unknown
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _make(name: str, protocol: str | None = None) -> "HostMaker":
     from surveyor.envs.ale import AtariEnvs
     from surveyor.envs.host import HostMaker
 
-    chosen = protocol or FAMILY.protocols[0]
+    chosen = protocol or next(iter(FAMILY.protocols))
     return HostMaker(lambda count: AtariEnvs(game(name), count, chosen))
 
 
@@ -107,7 +107,10 @@ FAMILY = Family(
     frames_per_step=FRAMES,
     default_budget=lambda name: 50_000_000,  # 200 million frames, as in the paper
     preset=lambda name: "atari",
-    protocols=tuple(GAME_OPTIONS),
+    protocols={
+        "paper": "no-op starts, a life lost ends an episode for learning",
+        "machado": "sticky actions, all 18 actions",
+    },
     evaluation_episodes=100,
     steps_per_second=45.0,
     alike=True,
@@ -115,3 +118,4 @@ FAMILY = Family(
     scale="0 is the random policy and 1 a human, as in the paper",
     shows="episode",
 )
+FAMILIES = (FAMILY,)

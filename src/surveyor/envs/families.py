@@ -1,12 +1,89 @@
-"""All environment families. A new family is one file and one line in `FAMILIES`."""
+"""Environment families. A new one is one file and its name in `MODULES`."""
 
-from typing import Any
+import dataclasses
+import importlib
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
-from surveyor.envs import atari, gymnasium_ids, minatar, paper_problems
-from surveyor.envs.family import Family
+from surveyor.agents.options import Setting
 from surveyor.errors import SurveyorError
 
-FAMILIES = [*paper_problems.FAMILIES, minatar.FAMILY, atari.FAMILY, gymnasium_ids.FAMILY]
+if TYPE_CHECKING:
+    from surveyor.envs.base import Environment
+    from surveyor.envs.functional import Functional
+    from surveyor.envs.host import HostMaker
+
+    Source = Environment | Functional | HostMaker
+else:
+    Source = Any  # this module must not import JAX
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """One kind of environment: its names, and how runs on it are trained, scored and shown.
+
+    Functions take the name of an environment. Import JAX and other heavy packages inside them:
+    lists and `--help` read families without making environments.
+    """
+
+    name: str
+    """Name of the family, such as Tree."""
+    usage: str
+    """Form of its environments' names, such as Tree-<L>."""
+    summary: str
+    """One line for `surveyor list envs`."""
+    matches: Callable[[str], bool]
+    """Return True if a name belongs to this family, even if no such environment exists."""
+    make: Callable[[str, str | None], Source]
+    """Return the environment of a canonical name, played by a protocol (None: the default)."""
+    canonical: Callable[[str], str] = str
+    """Return the one spelling of a name; raise `SurveyorError` if there is no such environment."""
+    unit: Literal["episodes", "steps", "frames"] = "steps"
+    """Unit in which people count training. Budgets in frames are stored as steps."""
+    frames_per_step: int = 1
+    """Frames that an action is held for."""
+    default_budget: Callable[[str], int] = lambda name: 200_000
+    """Return the training budget in episodes, or in steps where the unit is steps or frames."""
+    preset: Callable[[str], str] = lambda name: "classic"
+    """Return the kind of problem by which agents choose hyperparameters: tree, chain, minatar,
+    atari, classic or numbered."""
+    numbered: Callable[[str], bool] = lambda name: False
+    """Return True if observations are the numbers of states, which agents learn as tables."""
+    protocols: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Ways to play its environments, each with a description; the first is the default."""
+    evaluation_episodes: int = 10
+    """Episodes of an evaluation, unless told otherwise."""
+    steps_per_second: float = 550.0
+    """Training steps per second on one core, for estimates; unused where the unit is episodes."""
+    alike: bool = False
+    """True if its environments take about the same memory, so that one estimate serves all."""
+    reference: Callable[[str], tuple[float, float] | None] = lambda name: None
+    """Return the scores that count as 0 and as 1, or None if they are unknown."""
+    scale: str = ""
+    """What the reference scores are, for captions."""
+    shows: Literal["map", "episode", "observations"] = "observations"
+    """What a report shows beliefs on: a map of states, a played episode, or some observations."""
+    size: Callable[[str], int | None] = lambda name: None
+    """Return the size of a problem, or None if the family has no sizes."""
+    candidates: Callable[[str], list[str]] = lambda name: []
+    """Return valid names that a misspelt one could mean, for error messages."""
+
+    def setting(self, name: str) -> Setting:
+        """Return the facts about an environment that decide which options have an effect."""
+        return Setting(self.numbered(name), self.by_episodes)
+
+    @property
+    def by_episodes(self) -> bool:
+        """True if agents learn by episodes, False if they learn by steps."""
+        return self.unit == "episodes"
+
+
+MODULES = ("paper_problems", "minatar", "atari", "gymnasium_ids")
+FAMILIES: list[Family] = [
+    family
+    for module in MODULES
+    for family in importlib.import_module(f"surveyor.envs.{module}").FAMILIES
+]
 """Known families; the first that matches a name has it, and Gymnasium's matches every name."""
 
 
@@ -31,13 +108,9 @@ def find(name: str) -> Family:
 
 
 def of(env: Any) -> Family:
-    """Return the family of an environment given by name or as an object.
+    """Return the family of an environment that `surveyor.train` takes, by name or as an object.
 
-    **Arguments:**
-
-    - `env`: a name, a Gymnasium environment or vector environment, a function that makes one, or a
-      functional environment, alone or in a tuple with its parameters. The `make` of an object's
-      family returns that object.
+    The `make` of an object's family returns that object.
     """
     if isinstance(env, str):
         return find(env)

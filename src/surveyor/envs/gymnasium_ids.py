@@ -5,7 +5,7 @@ import functools
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from surveyor.envs.family import Family
+from surveyor.envs.families import Family
 from surveyor.errors import SurveyorError
 
 if TYPE_CHECKING:
@@ -38,14 +38,14 @@ def _made(spec: Any) -> Any:
 
 
 @functools.cache
-def _preset(name: str) -> str:
+def _numbered(name: str) -> bool:
     import gymnasium
 
-    return preset_of(lambda: gymnasium.make(_spec(name)))
+    return numbered(lambda: gymnasium.make(_spec(name)))
 
 
-def preset_of(env: Any) -> str:
-    """Return numbered if observations are numbers of states, else classic.
+def numbered(env: Any) -> bool:
+    """Return whether observations are numbers of states.
 
     `env` is an environment, a vector environment, or a function that makes one.
     """
@@ -57,8 +57,8 @@ def preset_of(env: Any) -> str:
             env.close()
         space = getattr(env, "single_observation_space", getattr(env, "observation_space", None))
     except Exception:  # raised again, with a message, when the run begins
-        return "classic"
-    return "numbered" if isinstance(space, Discrete) else "classic"
+        return False
+    return isinstance(space, Discrete)
 
 
 def _spec(name: str) -> Any:
@@ -90,6 +90,8 @@ FAMILY = Family(
     matches=lambda name: True,
     canonical=lambda name: _spec(name) and name,
     make=_make,
-    preset=_preset,
+    preset=lambda name: "numbered" if _numbered(name) else "classic",
+    numbered=_numbered,
     candidates=lambda name: registered(),
 )
+FAMILIES = (FAMILY,)

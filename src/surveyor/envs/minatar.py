@@ -4,8 +4,8 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING
 
-from surveyor.envs.family import Family
-from surveyor.errors import missing, unknown
+from surveyor.envs.families import Family
+from surveyor.errors import imported, unknown
 
 if TYPE_CHECKING:
     from surveyor.envs.functional import Functional
@@ -24,13 +24,11 @@ def _canonical(name: str) -> str:
 @functools.cache  # runs with the same object share a compiled program
 def _make(name: str, protocol: str | None = None) -> "Functional":
     name = _canonical(name)
-    try:
-        import gymnax
-    except ImportError:
-        raise missing("gymnax", "minatar", name) from None
     from surveyor.envs.functional import Functional
 
-    env = Functional.wrap(*gymnax.make(f"{name.removeprefix(PREFIX)}-MinAtar"), name)
+    gymnax = imported("gymnax", "gymnax", "minatar", name)
+    game, params = gymnax.make(f"{name.removeprefix(PREFIX)}-MinAtar")
+    env = Functional.wrap(game, params, name)
     # Every channel is 0 or 1: one byte each in the replay.
     return dataclasses.replace(env, spec=dataclasses.replace(env.spec, dtype="bool"))
 
@@ -48,3 +46,4 @@ FAMILY = Family(
     shows="episode",
     candidates=lambda name: NAMES,
 )
+FAMILIES = (FAMILY,)

@@ -13,7 +13,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 from surveyor.agents.base import Agent
 from surveyor.envs import families, gymnasium_ids
 from surveyor.envs.base import Environment
-from surveyor.envs.family import Family, Source
+from surveyor.envs.families import Family, Source
 from surveyor.envs.functional import Functional
 from surveyor.envs.host import GymnasiumEnvs, HostEnvs, HostMaker, VectorEnvs
 from surveyor.errors import SurveyorError
@@ -26,13 +26,20 @@ def family(env: Any) -> Family:
     """Return the family of an environment passed as an object; its `make` returns the object."""
     changes: dict[str, Any] = {"make": lambda name, protocol: source(env, name)}
     if not isinstance(env, Environment):
-        changes["preset"] = lambda name: gymnasium_ids.preset_of(env)
+        changes["numbered"] = lambda name: _numbered(env)
+        changes["preset"] = lambda name: "numbered" if _numbered(env) else "classic"
         return dataclasses.replace(gymnasium_ids.FAMILY, **changes)
     known = families.find(env.name)
     if not known.by_episodes:
         changes["preset"] = lambda name: ""
     changes |= {"unit": "episodes", "default_budget": lambda name: env.default_episodes}
     return dataclasses.replace(known, **changes)
+
+
+def _numbered(env: Any) -> bool:
+    if isinstance(env, tuple) or hasattr(env, "default_params"):
+        env = source(env, name_of(env))
+    return env.spec.tabular if isinstance(env, Functional) else gymnasium_ids.numbered(env)
 
 
 def source(env: Any, name: str) -> Source:

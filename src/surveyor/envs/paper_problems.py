@@ -3,7 +3,7 @@
 import re
 from typing import TYPE_CHECKING
 
-from surveyor.envs.family import Family
+from surveyor.envs.families import Family
 from surveyor.envs.gymnasium_ids import registered
 from surveyor.errors import SurveyorError
 
@@ -49,6 +49,7 @@ def _family(family: str, preset: str, summary: str) -> Family:
         unit="episodes",
         default_budget=lambda name: _make(family, name).default_episodes,
         preset=lambda name: preset,
+        numbered=lambda name: True,
         reference=lambda name: (0.0, _make(family, name).optimal_return),
         scale="1 is the best return that there is",
         shows="map",

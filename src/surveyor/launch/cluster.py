@@ -22,14 +22,14 @@ import jax
 from surveyor.errors import SurveyorError, imported
 from surveyor.launch import work
 from surveyor.launch.engine import Engine
-from surveyor.launch.pool import RETRIES, RETRY_SECONDS, RunCallback
+from surveyor.launch.pool import RETRIES, RETRY_SECONDS
 from surveyor.launch.progress import log
-from surveyor.launch.work import RunOptions
+from surveyor.launch.work import RunCallback, RunOptions
 from surveyor.runs import storage
+from surveyor.runs.api import handle_signals
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
 from surveyor.runs.run import done
-from surveyor.runs.signals import handle_signals
 
 ANSWER_SECONDS = 30.0
 """Seconds within which a cluster must answer."""

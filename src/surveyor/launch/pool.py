@@ -15,15 +15,15 @@ from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from surveyor.launch import work
 from surveyor.launch.progress import log
-from surveyor.launch.work import RunOptions
+from surveyor.launch.work import RunCallback, RunOptions
 from surveyor.runs import storage
+from surveyor.runs.api import handle_signals
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record
-from surveyor.runs.signals import handle_signals
 
 RETRIES = 2
 """Further attempts at a run after its process died or raised an error that is not the user's."""
@@ -31,38 +31,21 @@ RETRY_SECONDS = 2.0
 """Seconds before the next attempt at a run that is held elsewhere or whose storage is gone."""
 
 
-@runtime_checkable
-class RunCallback(Protocol):
-    """Callbacks for the progress of numbered runs."""
-
-    def update(self, number: int, record: Record, now: Record) -> None:
-        """Handle the end of a chunk: the latest metrics record and the result so far."""
-
-    def end(self, number: int, result: Record) -> None:
-        """Handle the end of a run, which is `finished`, was stopped, or has a `failure`."""
-
-
 def train_all(
     configs: list[Config],
     out: str | Path,
     callback: RunCallback,
     options: RunOptions = work.DEFAULT_OPTIONS,
-    *,
-    alone: bool = True,
 ) -> list[Record | None]:
     """Train all configurations in the folder or URL `out`; return their results in the same order.
 
     A result has `finished`, and `failure` if the run could not continue; the run folder holds the
     reason as well. Ctrl-C stops all runs with a checkpoint; the result of a run that had not
     started by then is None. The callback receives positions in `configs`. Finished runs are kept as
-    they are unless `options.retrain`. A single run is trained in this process if `alone`.
+    they are unless `options.retrain`.
     """
     where = storage.at(out)
     where.prepare()
-    if len(configs) == 1 and alone:
-        result = work.train_run(configs[0], where, partial(callback.update, 0), options=options)
-        callback.end(0, result)
-        return [result]
     return _Pool(configs, where, callback, partial(work.run_worker, out, options)).run()
 
 

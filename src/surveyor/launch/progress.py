@@ -1,22 +1,21 @@
 """Progress of training: bars on a terminal, plain lines elsewhere."""
 
 import contextlib
-import dataclasses
 import sys
 import time
+from typing import Any
 
 from rich.console import Console
-from rich.live import Live
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record
 from surveyor.runs.run import done
 
 LINE_SECONDS = 5.0
-"""Seconds between two plain lines about a run."""
+"""Seconds between two plain lines."""
+FEW = 12
+"""Number of runs up to which all are shown; of more, only those in training."""
 
 
 def log(text: str) -> None:
@@ -42,104 +41,51 @@ def describe(record: Record, result: Record) -> str:
     return ", ".join(text.format(value) for text, value in parts.items() if value is not None)
 
 
-class Reporter(contextlib.ExitStack):
-    """Shows the progress of the named runs on standard error, in the budget that `config` has."""
-
-    def __init__(self, names: list[str], config: Config):
-        super().__init__()
-        console = Console(file=sys.stderr)
-        self._names, self._live = names, console.is_terminal
-        self._total, self._unit = config.family.frames_per_step * config.budget, config.unit
-        self._written = [time.monotonic()] * len(names)
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=16),
-            TextColumn("{task.completed}/{task.total}"),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[status]}"),
-            console=console,
-            disable=not self._live,
-        )
-        add = self._progress.add_task
-        self._tasks = [add(name, total=self._total, status="compiling") for name in names]
-        self.enter_context(self._progress)
-
-    def update(self, number: int, record: Record, now: Record) -> None:
-        used, status = now.get("frames", done(now)), describe(record, now)
-        self._progress.update(self._tasks[number], completed=used, status=status)
-        if not self._live and time.monotonic() - self._written[number] > LINE_SECONDS:
-            self._written[number] = time.monotonic()
-            log(f"{self._names[number]}: {used} of {self._total} {self._unit}, {status}")
-
-    def end(self, number: int, result: Record) -> None:
-        failed = "failed" if "failure" in result else "stopped"
-        self._progress.update(self._tasks[number], status="done" if result["finished"] else failed)
-
-
 class Overview(contextlib.ExitStack):
-    """Shows many runs, while others had `ended` before: a table on a terminal, else plain lines."""
+    """Shows runs, while others had `ended` before: bars on a terminal, else plain lines."""
 
     def __init__(self, configs: list[Config], ended: int = 0):
         super().__init__()
         console = Console(file=sys.stderr)
-        self._configs, self._total = configs, len(configs) + ended
-        self._ended, self._failed, self._began = ended, 0, time.monotonic()
-        self._running: dict[int, Row] = {}
-        live = Live(console=console, refresh_per_second=2) if console.is_terminal else None
-        self._live = live and self.enter_context(live)
-        self._written = time.monotonic()
+        self._configs, self._live, self._written = configs, console.is_terminal, time.monotonic()
+        texts = map(TextColumn, ("{task.description}", "{task.completed}/{task.total}"))
+        left, status = TimeRemainingColumn(), TextColumn("{task.fields[status]}")
+        columns = (next(texts), BarColumn(bar_width=16), next(texts), left, status)
+        self._progress = Progress(*columns, console=console, disable=not self._live)
+        total = len(configs) + ended
+        self._all = self._add("runs", total=total, completed=ended, visible=total > 1)
+        self._tasks: dict[int, TaskID] = {}
+        for number in range(len(configs)) if len(configs) <= FEW else ():
+            self._task(number)
+        self.enter_context(self._progress)
 
     def update(self, number: int, record: Record, now: Record) -> None:
-        config = self._configs[number]
-        row = self._running.setdefault(number, Row(config.name, config.budget, done(now)))
-        row.done, row.status = done(now), describe(record, now)
-        self._show()
+        used, status = now.get("frames", done(now)), describe(record, now)
+        self._progress.update(self._task(number), completed=used, status=status)
+        if not self._live and time.monotonic() - self._written > LINE_SECONDS:
+            self._written = time.monotonic()
+            shown = [task for task in self._progress.tasks if task.visible and not task.finished]
+            counts = [f"{task.description}: {task.completed} of {task.total}" for task in shown]
+            states = [f" {task.fields['status']}".rstrip() for task in shown]
+            log("; ".join(f"{a}{b}" for a, b in zip(counts, states, strict=True)))
 
     def end(self, number: int, result: Record) -> None:
-        self._running.pop(number, None)
-        self._ended += bool(result["finished"])
         if "failure" in result:
-            self._failed += 1
             log(f"{self._configs[number].name} failed: {result['failure']}")
-        self._show()
+        self._progress.advance(self._all, int(result["finished"]))
+        failed = "failed" if "failure" in result else "stopped"
+        status, many = "done" if result["finished"] else failed, len(self._configs) > FEW
+        self._progress.update(self._task(number), status=status, visible=not many)
 
-    def _show(self) -> None:
-        failed = f", {self._failed} failed" if self._failed else ""
-        title = f"runs: {self._ended} of {self._total}{failed}"
-        if self._live is not None:
-            self._live.update(self._table(title))
-        elif time.monotonic() - self._written > LINE_SECONDS:
-            self._written = time.monotonic()
-            rows = [f"{row.name} at {row.done}" for row in self._running.values()]
-            log(", ".join([title, *rows]))
+    def _task(self, number: int) -> TaskID:
+        if number not in self._tasks:
+            config = self._configs[number]
+            total = config.family.frames_per_step * config.budget
+            self._tasks[number] = self._add(config.name, total=total, status="compiling")
+        return self._tasks[number]
 
-    def _table(self, title: str) -> Table:
-        title = f"{title}, {clock(time.monotonic() - self._began)}"
-        table = Table(title=title, title_justify="left", box=None)
-        for name in ("run", "progress", "time left", ""):
-            table.add_column(name, justify="left", no_wrap=True)
-        for row in self._running.values():
-            bar = ProgressBar(total=max(1, row.total), completed=row.done, width=16)
-            table.add_row(row.name, bar, clock(row.seconds_left()), row.status)
-        return table
-
-
-@dataclasses.dataclass
-class Row:
-    """A run in the table of `Overview`."""
-
-    name: str
-    total: int
-    done: int
-    status: str = ""
-
-    def __post_init__(self):
-        self._first, self._began = self.done, time.monotonic()
-
-    def seconds_left(self) -> float | None:
-        """Return the time left at the speed since the row was made, or None if it is unknown."""
-        new, spent = self.done - self._first, time.monotonic() - self._began
-        return (self.total - self.done) * spent / new if new > 0 else None
+    def _add(self, name: str, status: str = "", **options: Any) -> TaskID:
+        return self._progress.add_task(name, status=status, **options)
 
 
 def spent(now: Record) -> str:

@@ -5,10 +5,11 @@ import os
 import signal
 import traceback
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 
@@ -38,6 +39,17 @@ class RunOptions(NamedTuple):
 
 
 DEFAULT_OPTIONS = RunOptions()
+
+
+@runtime_checkable
+class RunCallback(Protocol):
+    """Callbacks for the progress of numbered runs."""
+
+    def update(self, number: int, record: Record, now: Record) -> None:
+        """Handle the end of a chunk: the latest metrics record and the result so far."""
+
+    def end(self, number: int, result: Record) -> None:
+        """Handle the end of a run, which is `finished`, was stopped, or has a `failure`."""
 
 
 def train_run(
@@ -70,6 +82,17 @@ def train_run(
 
         api.finish(run, report, options.sinks, stop)
         return {**run.result, "finished": run.finished, "path": claim.place}
+
+
+def train_alone(
+    configs: list[Config], out: str | Path, callback: RunCallback, options: RunOptions
+) -> list[Record | None]:
+    """Train a single run in this process, as `pool.train_all` trains many."""
+    where = storage.at(out)
+    where.prepare()
+    result = train_run(configs[0], where, partial(callback.update, 0), options=options)
+    callback.end(0, result)
+    return [result]
 
 
 def program_key(config: Config) -> tuple[Any, ...]:

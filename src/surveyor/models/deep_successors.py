@@ -9,10 +9,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from surveyor.models.layers import Dense
+from surveyor.models.layers import Dense, Torso, TorsoName
 from surveyor.models.optimiser import Adam, Trained
 from surveyor.models.successors import Actions, Loss, Outputs, Phi, Psi, W, unit
-from surveyor.models.torsos import Torso, TorsoName
 from surveyor.types import PRNG, EnvSpec, Obs
 
 Hidden = Float[Array, "h b"]
@@ -60,17 +59,8 @@ class DeepSuccessors(eqx.Module):
     ) -> "DeepSuccessors":
         """Draw an untrained network with ŵ = 0 and ψ about `psi_init`.
 
-        **Arguments:**
-
-        - `spec`, `key`: the environment, and the source of randomness.
-        - `features`: d, the number of features.
-        - `hidden`, `torso`: the network before φ and ψ.
-        - `psi_init`: the bias that ψ̄ starts at.
-        - `psi_relu`: whether ψ passes through a ReLU.
-        - `normalise`: how φ is normalised.
-        - `random_features`, `random_scale`: how many features are fixed random `Waves`, and their
-          angular frequency.
-        - `adam`, `target_every`: the optimiser, and gradient steps between target updates.
+        `psi_init` is the bias that ψ̄ starts at. `random_features` of the features are fixed random
+        `Waves` of angular frequency `random_scale`.
         """
         torso_key, phi_key, psi_key, wave_key = jax.random.split(key, 4)
         a, d, k = spec.num_actions, features, random_features

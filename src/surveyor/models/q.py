@@ -5,16 +5,17 @@ There is no output bias: it would carry what is learnt in one state into all oth
 over W would not be one over Q.
 """
 
+from typing import Protocol, TypeVar, runtime_checkable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from surveyor.models.layers import matmul
+from surveyor.models.layers import Torso, TorsoName, matmul
 from surveyor.models.losses import Penalty, PerHead, Scored, penalty
 from surveyor.models.optimiser import Adam, Trained
 from surveyor.models.tables import RowAdam, Rows, Table
-from surveyor.models.torsos import Torso, TorsoName
 from surveyor.types import PRNG, Batch, EnvSpec, Obs, States, Update
 
 Heads = Int[Array, " g"]
@@ -23,6 +24,49 @@ QValues = Float[Array, "*b g actions"]
 Features = Float[Array, "*b g h"]
 Shared = Float[Array, "g width"]
 Weight = PerHead | float
+Model = TypeVar("Model")  # not `Self`, which beartype cannot check here
+
+
+@runtime_checkable
+class QModel(Protocol):
+    """An ensemble of Q functions with its optimiser and its target network."""
+
+    @property
+    def heads(self) -> int:
+        """Number of heads."""
+        ...
+
+    @property
+    def weights(self) -> Float[Array, "heads h actions"]:
+        """W of all heads."""
+        ...
+
+    def features(self, obs: Obs, heads: Which = None) -> Features:
+        """Return φ(s), the hidden layer, of these heads or of all."""
+        ...
+
+    def q(self, obs: Obs, heads: Which = None) -> QValues:
+        """Return Q(s, ·) of these heads or of all."""
+        ...
+
+    def target_q(self, obs: Obs, heads: Which = None) -> QValues:
+        """Return Q(s, ·) of the target network."""
+        ...
+
+    def fit(
+        self: Model,
+        batch: Batch,
+        targets: PerHead,
+        kind: Penalty,
+        heads: Which = None,
+        mask: Weight = 1.0,
+    ) -> tuple[Model, Update]:
+        """Take one step of Adam on each head's own targets, weighted by `mask`."""
+        ...
+
+    def fixed(self, scale: float) -> "FixedQ":
+        """Return the current Q values times a factor, to be trained no more."""
+        ...
 
 
 def q_losses(q: QValues, batch: Batch, targets: PerHead, kind: Penalty, mask: Weight) -> Scored:
@@ -79,12 +123,10 @@ class DeepQ(eqx.Module):
 
     @property
     def heads(self) -> int:
-        """Number of heads."""
         return self.trained.net.heads
 
     @property
     def weights(self) -> Float[Array, "heads h actions"]:
-        """W of all heads."""
         W = self.trained.net.W
         return jnp.moveaxis(W.reshape(len(W), self.heads, -1), 1, 0)
 
@@ -98,7 +140,6 @@ class DeepQ(eqx.Module):
         return self.trained.net.q(obs, heads)
 
     def target_q(self, obs: Obs, heads: Which = None) -> QValues:
-        """Return Q(s, ·) of the target network."""
         return self.trained.target.q(obs, heads)
 
     def fit(
@@ -114,7 +155,6 @@ class DeepQ(eqx.Module):
         return DeepQ(self.trained.update(gradients)), update
 
     def fixed(self, scale: float) -> QNet:
-        """Return the current Q values times a factor, to be trained no more."""
         net = self.trained.net
         return eqx.tree_at(lambda net: net.W, net, scale * net.W)
 
@@ -164,7 +204,6 @@ class TabularQ(eqx.Module):
         return self._unpack(shared.value)[1]
 
     def features(self, obs: States, heads: Which = None) -> Features:
-        """Return φ(s), the hidden layer, of these heads or of all."""
         hidden, shared = self._fetch(obs, heads)
         return jax.nn.relu(hidden.value + self._unpack(shared.value)[0])
 
@@ -223,13 +262,13 @@ class FixedTable(eqx.Module):
     values: Float[Array, "n heads actions"]
 
     def q(self, obs: States, heads: Heads) -> QValues:
+        """Return Q(s, ·) of these heads."""
         return self.values[obs[..., None], heads]
 
     def taken(self, batch: Batch, heads: Heads) -> PerHead:
+        """Return Q(s, a) of the actions in a batch."""
         return self.values[batch.obs[:, None], heads, batch.action[:, None]]
 
 
-QModel = TabularQ | DeepQ
-"""An ensemble of Q functions with its optimiser."""
 FixedQ = FixedTable | QNet
 """Q values that are never trained, of the heads of an ensemble."""

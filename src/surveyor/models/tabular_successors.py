@@ -75,13 +75,8 @@ class TabularSuccessors(eqx.Module):
     ) -> "TabularSuccessors":
         """Draw untrained tables: folded Xavier normal φ, constant ψ, and ŵ = 0.
 
-        **Arguments:**
-
-        - `spec`, `key`: the environment, and the source of randomness.
-        - `psi_init`: the start of each feature of ψ.
-        - `psi_only`: how many of those φ does not have.
-        - `layers`, `normalise`: the shape of φ.
-        - `learning_rate`, `eps`, `psi_only_eps`: Adam's, the last for features that φ lacks.
+        `psi_init` has the start of each feature of ψ. The first `psi_only` of them φ does not have,
+        and they have an ε of Adam of their own.
         """
         state_key, action_key = jax.random.split(key)
         n, a, d = spec.num_states, spec.num_actions, len(psi_init)

@@ -63,9 +63,11 @@ class DeepU(eqx.Module):
         return cls(layer, adam.init(layer), adam)
 
     def value(self, obs: Obs, features: Features) -> Values:
+        """Return u(s, ·), given the hidden layer of the Q model."""
         return _of_layer(self.layer, features)
 
     def fit(self, obs: Obs, features: Features, loss: Loss) -> tuple["DeepU", Scalar]:
+        """Take one step of Adam on a loss of u(s, ·); return the loss too."""
         of_layer = lambda layer: loss(_of_layer(layer, features))  # noqa: E731
         found, gradient = jax.value_and_grad(of_layer)(self.layer)
         layer, moments = self.adam.update(self.layer, gradient, self.moments)

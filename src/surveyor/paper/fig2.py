@@ -1,7 +1,6 @@
 """Figure 2: median episodes to learn the binary tree, for every algorithm, and their cost."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import stats
@@ -13,9 +12,6 @@ from surveyor.drawing import BLUE, GREY, ORANGE, RED
 from surveyor.paper.options import FigureOptions
 from surveyor.paper.studies import Cell, Outcome, of, reproduce, table_of
 from surveyor.sweeps.text import table, write
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 AUTHORS = {
     10: "10–20",
@@ -150,7 +146,7 @@ def draw(outcomes: list[Outcome], path: Path) -> Path:
     return drawing.save(figure, path)
 
 
-def _draw_medians(axes: "Axes", outcomes: list[Outcome], budget: int) -> None:
+def _draw_medians(axes: drawing.Axes, outcomes: list[Outcome], budget: int) -> None:
     """Draw medians in the colours of the paper's caption; an unsolved median is at the budget."""
     sizes = [o.size for o in outcomes]
     heights = [budget if o.median is None else o.median for o in outcomes]

@@ -1,7 +1,7 @@
 """Figure 3: growth of learning time with the chain, to L = 160 as in the paper, and beyond it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -9,9 +9,6 @@ from surveyor import PSRL, SU, BootDQN, SUPlus, drawing
 from surveyor.paper.options import Fig3Options
 from surveyor.paper.studies import Cell, Outcome, medians, of, reproduce, table_of
 from surveyor.sweeps.text import write
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 PAPER_SLOPE, PAPER_INTERCEPT = 2.5, -0.95
 """The paper's line for SU: log10 T = 2.5 log10 L - 0.95."""
@@ -117,7 +114,7 @@ def draw(outcomes: list[Outcome], fits: dict[str, Fit], path: Path) -> Path:
     return drawing.save(figure, path)
 
 
-def _draw_algorithm(axes: "Axes", name: str, outcomes: list[Outcome], fit: Fit) -> None:
+def _draw_algorithm(axes: drawing.Axes, name: str, outcomes: list[Outcome], fit: Fit) -> None:
     """Draw seeds small, medians large, and the fitted line; a cross where there is no median."""
     colour = LINES[name]
     for o in outcomes:

@@ -1,6 +1,6 @@
 """Every result of the paper by name. A new result is one file and one line in `RESULTS`."""
 
-import importlib
+import pkgutil
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,8 +19,7 @@ class Result(NamedTuple):
 
     def load(self) -> Callable[[Any], None]:
         """Return the function that reproduces the result."""
-        module, _, function = self.target.partition(":")
-        return getattr(importlib.import_module(f"surveyor.paper.{module}"), function)
+        return pkgutil.resolve_name(f"surveyor.paper.{self.target}")
 
 
 RESULTS = (

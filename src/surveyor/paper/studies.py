@@ -165,7 +165,7 @@ def train_cells(cells: Collection[Cell], out: Path) -> list[Outcome]:
 
 def _train(configs: list[Config], total: int, out: Path) -> list[Record]:
     with Overview(configs, total - len(configs)) as overview:
-        found = pool.train_all(configs, out, overview, alone=False)
+        found = pool.train_all(configs, out, overview)
     results = []
     for result in found:
         if result is None or not result.pop("finished"):

@@ -83,6 +83,7 @@ class EpisodeReplay(eqx.Module):
         return self
 
     def uniform(self, u: Floats) -> Numbers:
+        """Return numbers of transitions in the ring, all equally likely."""
         stored = jnp.minimum(self.written, self.capacity)
         return self.written - 1 - (u * stored).astype(jnp.int32)
 

@@ -1,13 +1,15 @@
-"""Strategies: which transitions of a replay make up a batch."""
+"""Strategies, by name: which transitions of a replay make up a batch."""
 
 import abc
 import dataclasses
+import pkgutil
+import re
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 from jaxtyping import Float, Int, PyTree
 
-from surveyor.errors import SurveyorError
+from surveyor.errors import SurveyorError, unknown
 from surveyor.types import Arrays, Batch
 
 Numbers = Int[Arrays, " b"]
@@ -129,3 +131,51 @@ class RecentAndBest(Strategy):
         of_best, row = replay.best_episode(u)
         row = jnp.where(chosen, row, number % replay.capacity)
         return Draw(jnp.where(chosen, of_best, number), row)
+
+
+STRATEGIES: dict[str, str | type[Strategy]] = {
+    "uniform": Uniform,
+    "prioritised": Prioritised,
+    "recent-and-best": RecentAndBest,
+}
+"""Classes by name, or `module:Class` to import when it is needed."""
+
+
+def register(name: str, strategy: type[Strategy]) -> None:
+    """Add a strategy under a name that is not taken."""
+    if STRATEGIES.setdefault(name, strategy) is not strategy:
+        raise SurveyorError(f"There is a replay strategy '{name}' already; choose another name.")
+
+
+def strategy(text: str) -> Strategy:
+    """Return the strategy that an option names, such as `uniform` or `prioritised(0.6)`.
+
+    Raise `SurveyorError` if there is none of this name or its numbers do not fit.
+    """
+    found = re.fullmatch(r"\s*([\w-]+)\s*(?:\(([^()]*)\))?\s*", text)
+    if found is None:
+        raise SurveyorError(f"A replay strategy is a name such as prioritised(0.6), not '{text}'.")
+    name, numbers = found[1], found[2].split(",") if (found[2] or "").strip() else []
+    if name not in STRATEGIES:
+        raise unknown("replay strategy", name, STRATEGIES)
+    target = STRATEGIES[name]
+    made: Any = pkgutil.resolve_name(target) if isinstance(target, str) else target
+    kinds: list[Any] = [field.type for field in dataclasses.fields(made)]
+    try:
+        if len(numbers) > len(kinds):
+            raise ValueError
+        return made(*[kind(text) for kind, text in zip(kinds, numbers, strict=False)])
+    except ValueError:
+        raise SurveyorError(
+            f"'{text}' has numbers that the strategy {name} does not take."
+        ) from None
+
+
+def fitting(text: str, scope: str) -> Strategy:
+    """Return a strategy for runs by `scope`; raise `SurveyorError` if it is for others only."""
+    found = strategy(text)
+    if found.scope not in ("", scope):
+        raise SurveyorError(
+            f"The replay strategy {text} is for environments that are learnt by {found.scope}."
+        )
+    return found

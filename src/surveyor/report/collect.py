@@ -12,7 +12,7 @@ import numpy as np
 
 from surveyor import agents
 from surveyor.errors import SurveyorError
-from surveyor.report.packing import packed
+from surveyor.report.page import packed
 from surveyor.report.showing import Page, add_beliefs, add_episode
 from surveyor.runs import storage
 from surveyor.runs.config import versions

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from surveyor.errors import SurveyorError
 from surveyor.report import collect, page
+from surveyor.runs.api import handle_signals
 from surveyor.runs.folder import RunFolder
-from surveyor.runs.signals import handle_signals
 from surveyor.sweeps.status import FILES, PLAN
 
 HOST = "127.0.0.1"

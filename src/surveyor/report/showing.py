@@ -11,7 +11,7 @@ import numpy as np
 
 from surveyor.envs.base import Environment
 from surveyor.errors import SurveyorError
-from surveyor.report.packing import image_of, packed, picture
+from surveyor.report.page import image_of, packed, picture
 from surveyor.runs import film
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Arrays, RunFolder

@@ -1,7 +1,9 @@
 """Training, resuming and loading one run: `train`, `resume`, `load`."""
 
 import contextlib
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +12,13 @@ from surveyor.agents import options
 from surveyor.agents.base import Agent
 from surveyor.envs import families, objects
 from surveyor.errors import SurveyorError, unknown
+from surveyor.replay.strategies import fitting
 from surveyor.runs import loggers
 from surveyor.runs.config import Config
 from surveyor.runs.folder import RunFolder
 from surveyor.runs.loggers import Sinks
 from surveyor.runs.recorder import BeliefRecorder
 from surveyor.runs.run import Run
-from surveyor.runs.signals import handle_signals
 from surveyor.training.steps import Round
 
 Report = Callable[[Run], None]
@@ -33,14 +35,20 @@ def configure(
     frames: int | None = None,
     stop_when_solved: bool = True,
     protocol: str | None = None,
+    given: Collection[str] = (),
 ) -> Config:
-    """Return the configuration of a run from `train`'s arguments; raise if they do not fit."""
+    """Return the configuration of a run from `train`'s arguments; raise if they do not fit.
+
+    `given` are the agent's options that the user named, even if with their default values.
+    """
     family = families.of(env)
     named = isinstance(env, str)
     name, source = (family.canonical(env), None) if named else (objects.name_of(env), env)
     if isinstance(agent, str):
         agent = objects.fit(agents.preset(agent, family.preset(name)), env)
-    options.refuse_unread(agent, family.setting(name), name)
+    usual = agents.entry_of(agent).values(family.preset(name))
+    options.refuse_unread(agent, family.setting(name), name, usual, given)
+    fitting(agent.schedule.replay, "episodes" if family.by_episodes else "steps")
     if protocol is not None and protocol not in family.protocols:
         raise unknown(f"protocol of {name}", protocol, family.protocols)
     if frames is not None:
@@ -56,8 +64,9 @@ def configure(
             raise SurveyorError(f"{name} is learnt by episodes: give episodes, not steps.")
         episodes = family.default_budget(name) if episodes is None else episodes
         return Config(name, agent, seed, episodes, stop_when_solved, source=source)
-    if episodes is not None:
-        raise SurveyorError(f"{name} is learnt by steps: give steps, not episodes.")
+    if episodes is not None or not stop_when_solved:
+        said = "give steps, not episodes" if episodes is not None else "it is never solved"
+        raise SurveyorError(f"{name} is learnt by steps: {said}.")
     Round.of(agent)  # raises if the agent cannot learn by steps
     steps = family.default_budget(name) if steps is None else steps
     return Config(name, agent, seed, steps=steps, protocol=protocol, source=source)
@@ -103,8 +112,8 @@ def train(
     asked = {"episodes": episodes, "steps": steps, "frames": frames}
     more = {"stop_when_solved": stop_when_solved, "protocol": protocol}
     config = configure(agent, env, seed=seed, **asked, **more)
-    if tensorboard and out is None:
-        raise SurveyorError("TensorBoard's file goes into the run folder: give `out`.")
+    if out is None and (tensorboard or beliefs):
+        raise SurveyorError("TensorBoard's files and beliefs go into the run folder: give `out`.")
     sinks = loggers.check(tensorboard=tensorboard, wandb=wandb)
     run = begin(config, None if out is None else Path(out))
     if beliefs and run.folder is not None:
@@ -173,3 +182,16 @@ def finish(run: Run, report: Report | None, sinks: Sinks, stop: Stop = lambda: F
         if not run.finished:
             run.checkpoint()
     return run
+
+
+@contextlib.contextmanager
+def handle_signals(handler: Callable[[int, Any], Any]) -> Iterator[None]:
+    """Call `handler` at SIGINT and SIGTERM, in place of the handlers installed before."""
+    main = threading.current_thread() is threading.main_thread()  # others cannot set handlers
+    numbers = (signal.SIGINT, signal.SIGTERM) if main else ()
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)

@@ -13,9 +13,15 @@ from typing import Any
 from surveyor import agents
 from surveyor.agents.base import Agent
 from surveyor.envs import families
-from surveyor.envs.family import Family, Source
+from surveyor.envs.base import Environment
+from surveyor.envs.families import Family, Source
 from surveyor.errors import SurveyorError
 from surveyor.training.runner import Task
+
+RENAMED = (
+    ", whose agent 'su' is today's 'su-plus', or today's 'su' if it had a preset of the paper's "
+    "text or released code"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,8 +71,19 @@ class Config:
         return Task(self.env, self.agent, self.seed, self.budget, self.stop_when_solved, frames)
 
     def make(self) -> Source:
-        """Return the environment for a runner."""
-        return self.family.make(self.env, self.protocol)
+        """Return the environment for a runner; raise if its family describes it wrongly."""
+        family, source = self.family, self.family.make(self.env, self.protocol)
+        if isinstance(source, Environment) != family.by_episodes:
+            raise SurveyorError(
+                f"{self.env} is counted in {family.unit} by its family {family.name}, but "
+                "environments learnt by episodes, and only those, are counted in episodes."
+            )
+        spec = getattr(source, "spec", None)
+        if spec is not None and spec.tabular != family.numbered(self.env):
+            raise SurveyorError(
+                f"Whether {self.env} has numbered states is not what its family {family.name} says."
+            )
+        return source
 
     @property
     def name(self) -> str:
@@ -91,10 +108,10 @@ class Config:
         version = str(content.get("versions", {}).get("surveyor", ""))
         if version.split(".")[:2] == ["0", "1"]:  # its agents had other hyperparameters
             name = f"{content['env']} {content['agent']} seed {content['seed']}"
-            renamed = ", whose agent 'su' is today's 'su-plus'" if content["agent"] == "su" else ""
+            renamed = RENAMED if content["agent"] == "su" else ""
             raise SurveyorError(
                 f"'{name}' was trained by surveyor {version}{renamed}; this version can show its "
-                "results but not load or continue it."
+                "results but not load or continue it: train it again."
             )
         agent = agents.make(content["agent"], content["hyperparameters"])
         names = ("episodes", "stop_when_solved", "steps", "protocol")

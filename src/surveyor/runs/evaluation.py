@@ -20,8 +20,9 @@ class Evaluation:
     """The best return there is, where it is known."""
     optimal: float | None = None
     """Share of episodes with that return."""
-    human_normalised: float | None = None
-    """(mean - random) / (human - random), on the Atari games of the paper."""
+    normalised: float | None = None
+    """Mean return on the scale of the environment's family, such as 0 for random play and 1 for a
+    human on Atari; None if there is no scale."""
 
     @property
     def mean_return(self) -> float:
@@ -43,7 +44,7 @@ def evaluate(run: Run, episodes: int = 10, seed: int = 0) -> Evaluation:
     played, config = run.runner.play(run.state, episodes, seed), run.config
     ends = config.family.reference(config.env) if played.optimal is None else None
     score = ends and (float(np.mean(played.returns)) - ends[0]) / (ends[1] - ends[0])
-    return Evaluation(*played, human_normalised=score)
+    return Evaluation(*played, normalised=score)
 
 
 class EvaluationPlan(NamedTuple):

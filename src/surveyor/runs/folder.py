@@ -156,6 +156,9 @@ class RunFolder:
                 yield
             finally:
                 _claimed.discard(self.path.resolve())
+                with contextlib.suppress(OSError):
+                    if os.listdir(self.path) == [".lock"]:  # the run was refused
+                        shutil.rmtree(self.path)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:

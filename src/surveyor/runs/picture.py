@@ -1,16 +1,21 @@
 """The picture of how one run learnt."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from surveyor import agents
-from surveyor.drawing import BLUE, GREY, ORANGE, new_figure, open_frame, require_matplotlib, save
+from surveyor.drawing import (
+    BLUE,
+    GREY,
+    ORANGE,
+    Axes,
+    new_figure,
+    open_frame,
+    require_matplotlib,
+    save,
+)
 from surveyor.runs.run import Run
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LABELS = {"posterior_trace": "trace of Σ", "q_loss": "Q loss", "length": "episode length"}
 """Metrics for the lower panel of a run by steps; the first that the run has is drawn."""
@@ -47,7 +52,7 @@ def learning(run: Run, path: str | Path) -> Path:
     return save(figure, path)
 
 
-def _draw_by_step(axes: "Axes", run: Run, name: str, label: str) -> None:
+def _draw_by_step(axes: Axes, run: Run, name: str, label: str) -> None:
     points = [(r["step"], r[name]) for r in run.metrics if r.get(name) is not None]
     if points:
         steps, values = zip(*points, strict=True)
@@ -55,7 +60,7 @@ def _draw_by_step(axes: "Axes", run: Run, name: str, label: str) -> None:
     axes.set_ylabel(label)
 
 
-def _draw_episodes(axes: "Axes", run: Run) -> None:
+def _draw_episodes(axes: Axes, run: Run) -> None:
     """Draw the length of every episode, or its return where all are equally long."""
     values = np.concatenate([record["lengths"] for record in run.metrics])
     episodes, label = np.arange(1, len(values) + 1), "steps in the episode"
@@ -70,7 +75,7 @@ def _draw_episodes(axes: "Axes", run: Run) -> None:
     axes.set_ylabel(label)
 
 
-def _draw_evaluations(axes: "Axes", run: Run) -> None:
+def _draw_evaluations(axes: Axes, run: Run) -> None:
     found = [(r["episode"], r["test_return"]) for r in run.metrics if r["test_return"] is not None]
     episodes, returns = np.array(found, float).reshape(-1, 2).T
     axes.step(episodes, returns, where="post", color=BLUE)

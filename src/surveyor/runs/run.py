@@ -18,8 +18,7 @@ from surveyor.agents.base import Agent
 from surveyor.errors import SurveyorError
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
-from surveyor.training import runners
-from surveyor.training.runner import Runner
+from surveyor.training import Runner, runner
 from surveyor.types import QPosterior
 
 CHECKPOINT_SECONDS, CHECKPOINT_SHARE = 2.0, 0.05
@@ -72,7 +71,7 @@ class Run:
     @functools.cached_property
     def runner(self) -> Runner:
         """The runner that trains it."""
-        return runners.runner(self.config.task, self.config.make())
+        return runner(self.config.task, self.config.make())
 
     @property
     def agent(self) -> Agent:

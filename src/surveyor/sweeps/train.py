@@ -30,7 +30,7 @@ def _train(
 ) -> list[Record | None]:
     with Overview(configs, planned - len(configs)) as overview:
         if engine.engine == "local":
-            return pool.train_all(configs, out, overview, run_options, alone=False)
+            return pool.train_all(configs, out, overview, run_options)
         from surveyor.launch import cluster
 
         memory = [found.memory for found in estimate.estimates(configs)]

@@ -18,8 +18,8 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from surveyor.agents.base import Agent
 from surveyor.envs.base import Environment, Params
-from surveyor.replay import registry
 from surveyor.replay.episodes import EpisodeReplay
+from surveyor.replay.strategies import fitting
 from surveyor.types import PRNG, Metrics, Transition
 
 TEST_EVERY = 10
@@ -41,7 +41,6 @@ class Loop(eqx.Module):
     agent_state: PyTree
     replay: EpisodeReplay
     episode: Int[Array, ""]
-    steps: Int[Array, ""]
     gradient_steps: Int[Array, ""]
     first_success: Int[Array, ""]
     """First training episode with the optimal return, or -1."""
@@ -84,9 +83,9 @@ def run_keys(seed: int) -> tuple[PRNG, PRNG]:
 def start(agent: Agent, env: Environment, key: PRNG) -> Loop:
     """Return the loop before the first episode."""
     schedule = agent.schedule
-    strategy = registry.fitting(schedule.replay, "episodes")
+    strategy = fitting(schedule.replay, "episodes")
     # Every array is a buffer of its own: all are donated.
-    counts = ("episode", "steps", "gradient_steps", "passed")
+    counts = ("episode", "gradient_steps", "passed")
     return Loop(
         agent_state=agent.init(env.spec, key),
         replay=EpisodeReplay.create(schedule.capacity, env.horizon, strategy),
@@ -166,7 +165,6 @@ def train_episode(
         agent_state=agent_state,
         replay=replay,
         episode=episode,
-        steps=loop.steps + record.length,
         gradient_steps=loop.gradient_steps + schedule.updates,
         first_success=jnp.where(first, episode, loop.first_success),
         visits=loop.visits.at[record.transitions.obs, record.transitions.action].add(mask),

@@ -15,8 +15,8 @@ from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
 from surveyor.agents.base import Agent
 from surveyor.errors import SurveyorError
-from surveyor.replay import registry
 from surveyor.replay.steps import StepReplay
+from surveyor.replay.strategies import fitting
 from surveyor.types import PRNG, Batch, EnvSpec, Metrics, Transition
 
 Flags = Bool[Array, " envs"]
@@ -123,7 +123,7 @@ def empty_replay(
 ) -> StepReplay:
     """Return the replay that an agent's schedule asks for, or one of another capacity."""
     schedule = agent.schedule
-    strategy = registry.fitting(schedule.replay, "steps")
+    strategy = fitting(schedule.replay, "steps")
     capacity = schedule.capacity if capacity is None else capacity
     returns = {"n_step": schedule.n_step, "discount": schedule.discount}
     return StepReplay.create(spec, capacity, schedule.envs, strategy, host=host, **returns)
