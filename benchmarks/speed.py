@@ -46,7 +46,7 @@ class Trained:
     def __init__(self, size: int, agent: sv.Agent = AGENT):
         self.agent = agent
         self.env, self.params = sv.envs.make(f"Chain-{size}")
-        init_key, self.key = compiled.run_keys(0)
+        init_key, self.key = jax.random.split(jax.random.key(0))
         self.loop = compiled.start(agent, self.env, init_key)
         self.program = compiled.compile_chunk(agent, self.env, stop_when_solved=False)
         self.advance(10)

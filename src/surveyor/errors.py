@@ -2,10 +2,8 @@
 
 import difflib
 import importlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
-
-NO_ALIASES: Mapping[str, str] = {}
 
 
 class SurveyorError(Exception):
@@ -16,14 +14,19 @@ class HeldError(SurveyorError):
     """Another process is training the run."""
 
 
+def require(holds: bool, sentence: str) -> None:
+    """Raise `SurveyorError` with this sentence unless it holds."""
+    if not holds:
+        raise SurveyorError(sentence)
+
+
 def unknown(
-    kind: str, name: str, known: Iterable[str], aliases: Mapping[str, str] = NO_ALIASES
+    kind: str, name: str, known: Collection[str], aliases: Mapping[str, str] = {}
 ) -> SurveyorError:
     """Return the error for an unknown `name` of this `kind`, with the nearest `known` name.
 
     Several names that begin alike are all listed. `aliases` are other words for known names.
     """
-    known = list(known)
     lower = {word.lower(): meant for word, meant in {**aliases, **{k: k for k in known}}.items()}
     near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
     longer = [each for each in known if name and each.lower().startswith(name.lower())]

@@ -11,8 +11,9 @@ from surveyor import SU, SUPlus, SurveyorError, agents
 from surveyor.agents import options
 from surveyor.agents.options import Setting, refuse_unread, unread
 from surveyor.envs.tree import Tree
+from surveyor.replay.steps import StepReplay
 from surveyor.runs import api
-from surveyor.training import episodes, steps
+from surveyor.training import episodes
 from tests.common import VECTOR
 
 TREE, LAKE, POLE = Setting(True, True), Setting(True, False), Setting(False, False)
@@ -122,7 +123,7 @@ def test_replay_strategies_are_refused_in_runs_that_they_are_not_for():
         episodes.start(sv.DQN(replay="prioritised(0.6)"), Tree(3), jax.random.key(0))
     agent = dataclasses.replace(SUPlus.preset("classic"), replay="recent-and-best(10, 20)")
     with pytest.raises(SurveyorError, match=r"recent-and-best\(10, 20\) is for .* by episodes\."):
-        steps.empty_replay(agent, VECTOR)
+        StepReplay.create(VECTOR, agent.schedule)
 
 
 @pytest.mark.parametrize("name", agents.REGISTRY)

@@ -5,20 +5,21 @@ import numpy as np
 import pytest
 
 from surveyor.replay.steps import StepReplay
-from surveyor.replay.strategies import Prioritised, Uniform
-from surveyor.types import EnvSpec, Transition
+from surveyor.types import EnvSpec, Schedule, Transition
 
 VECTOR = EnvSpec(0, 3, 0, (2,), "float32")
 FRAMES = EnvSpec(0, 3, 0, (4, 2, 2), "uint8", stack=4)
+MILLION = Schedule(capacity=1_000_000, replay="prioritised")
 
 
 def played(
     spec, host, steps, ends=(), cuts=(), skips=(), envs=2, capacity=20, n_step=1,
-    strategy=Uniform(),  # noqa: B008
+    strategy="uniform",
 ):  # fmt: skip
     """Return a replay after `steps` steps; step t of environment e saw 10 t + e and earned t."""
-    xp, returns = np if host else jnp, {"n_step": n_step, "discount": 0.5}
-    replay = StepReplay.create(spec, capacity * envs, envs, strategy, **returns, host=host)
+    xp, options = np if host else jnp, {"n_step": n_step, "discount": 0.5, "replay": strategy}
+    schedule = Schedule(capacity=capacity * envs, envs=envs, **options)
+    replay = StepReplay.create(spec, schedule, host=host)
     for t in range(steps):
         value = 10 * t + np.arange(envs)
         over = np.full(envs, t in ends)
@@ -139,7 +140,7 @@ def test_an_episode_of_frames_that_was_cut_off_ends_one_step_earlier(host):
 
 
 def test_prioritised_draws_follow_the_errors_and_weights_take_the_bias_back(host):
-    replay = played(VECTOR, host, 10, strategy=Prioritised(1.0))
+    replay = played(VECTOR, host, 10, strategy="prioritised(1)")
     first = draw(replay)
     np.testing.assert_allclose(first.weight, 1.0)  # all alike before anything is known
     number = np.arange(20)
@@ -156,14 +157,14 @@ def test_prioritised_draws_follow_the_errors_and_weights_take_the_bias_back(host
 def test_a_million_atari_transitions_fit_into_the_promised_memory():
     spec = EnvSpec(0, 6, 0, (4, 84, 84), "uint8", stack=4)
     # Pages that nothing has touched cost nothing.
-    replay = StepReplay.create(spec, 1_000_000, 1, Prioritised(), host=True)
+    replay = StepReplay.create(spec, MILLION, host=True)
     arrays = [replay.obs, replay.action, replay.reward, replay.flags, replay.priority]
     assert replay.next_obs is None
     assert sum(array.nbytes for array in arrays) <= 7.5e9
 
 
 def test_by_priority_no_step_is_drawn_that_is_none(host):
-    replay = played(VECTOR, host, 12, ends=(4,), skips=(5,), strategy=Prioritised(1.0))
+    replay = played(VECTOR, host, 12, ends=(4,), skips=(5,), strategy="prioritised(1)")
     for _ in range(3):  # what was drawn counts little from then on; what was skipped never counts
         batch = draw(replay)
         replay = replay.update_priorities(batch.number, batch.reward * 0 + 0.05)
@@ -171,14 +172,14 @@ def test_by_priority_no_step_is_drawn_that_is_none(host):
     counts = np.bincount(np.asarray(batch.number), minlength=24)
     assert np.all(counts[10:12] == 0)
     assert np.all(np.abs(counts[np.r_[0:10, 12:24]] - 1000) < 150)
-    cut = played(FRAMES, host, 12, cuts=(6,), strategy=Prioritised(1.0))
+    cut = played(FRAMES, host, 12, cuts=(6,), strategy="prioritised(1)")
     times = np.asarray(draw(cut).number) // 2
     assert 6 not in times
     assert np.mean(times == 5) < 0.2
 
 
 def test_a_million_priorities_are_added_up_exactly_enough():
-    replay = StepReplay.create(VECTOR, 1_000_000, 1, Prioritised(), host=True)
+    replay = StepReplay.create(VECTOR, MILLION, host=True)
     replay.written[...] = 1_000_000
     replay.priority[:500_000], replay.priority[500_000:] = 1.0, 0.02
     late = np.asarray(draw(replay, n=100_000).number) >= 500_000

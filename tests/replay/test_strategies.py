@@ -9,7 +9,7 @@ from surveyor.replay import strategies as registry
 from surveyor.replay.episodes import EpisodeReplay
 from surveyor.replay.steps import StepReplay
 from surveyor.replay.strategies import Prioritised, RecentAndBest, Replay, Strategy, Uniform
-from surveyor.types import EnvSpec
+from surveyor.types import EnvSpec, Schedule
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_batch_is_the_recent_then_the_best_then_all_others():
 def test_both_storages_follow_the_protocol_and_every_strategy_is_registered():
     replays = (
         EpisodeReplay.create(4, 2, Uniform()),
-        StepReplay.create(EnvSpec(0, 2, 0, (2,), "float32"), 4, 1, Uniform()),
+        StepReplay.create(EnvSpec(0, 2, 0, (2,), "float32"), Schedule(capacity=4)),
     )
     assert all(isinstance(replay, Replay) for replay in replays)
     assert set(registry.STRATEGIES.values()) == set(Strategy.__subclasses__())

@@ -1,5 +1,6 @@
 """Runs on a real Ray cluster of two nodes on this machine, one of which is removed."""
 
+import importlib
 import json
 import os
 import re
@@ -14,6 +15,9 @@ import pytest
 import surveyor as sv
 from surveyor.cli import main
 from surveyor.launch import cluster
+from surveyor.launch.engine import Engine
+from surveyor.launch.progress import Overview
+from surveyor.launch.work import RunOptions
 from tests.sweeps.common import metrics, processes, wait_for
 
 SPEC = """
@@ -96,10 +100,10 @@ def test_another_service_at_the_address_is_refused(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = f"127.0.0.1:{other.getsockname()[1]}"
         with pytest.raises(sv.SurveyorError, match=f"no Ray cluster at '{address}': the service"):
-            next(cluster._connected(cluster._ray(), address).gen)
+            next(cluster._connected(importlib.import_module("ray"), address).gen)
 
 
-def test_missing_ray_is_refused(monkeypatch):
+def test_missing_ray_is_refused(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(sv.SurveyorError, match=r"needs Ray: pip install \"surveyor\[ray\]\""):
-        cluster._ray()
+        cluster.train_all([], str(tmp_path), Overview([]), RunOptions(), Engine(engine="ray"), [])

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
-from surveyor.errors import SurveyorError
+from surveyor.errors import SurveyorError, require
 
 Scope = Literal["tables", "networks", "episodes", "steps"]
 """Where an option has an effect: on numbered states or on all other observations; in runs that
@@ -124,12 +124,6 @@ def descriptions(kind: type) -> dict[str, str]:
                 case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(text))):
                     found[name] = inspect.cleandoc(text)
     return found
-
-
-def require(holds: bool, sentence: str) -> None:
-    """Raise `SurveyorError` with this sentence unless it holds."""
-    if not holds:
-        raise SurveyorError(sentence)
 
 
 def require_valid(agent: Any) -> None:

@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 
 from surveyor.agents.learner import Learner
-from surveyor.agents.options import Count, NonNegative, Positive, Rule, Share, Size, option, require
+from surveyor.agents.options import Count, NonNegative, Positive, Rule, Share, Size, option
 from surveyor.agents.su import SuccessorUncertainties, SUState, W
+from surveyor.errors import require
 from surveyor.inference.policies import Joint, Optimistic, ReferencePolicy
 from surveyor.inference.posterior import Posterior
 from surveyor.models.deep_successors import DeepSuccessors

@@ -9,10 +9,10 @@ from typing import Annotated, Any, get_type_hints
 from tyro.conf import arg
 
 from surveyor import agents
-from surveyor.agents.options import REASONS, descriptions, require, unread
+from surveyor.agents.options import REASONS, descriptions, unread
 from surveyor.cli.options import Flag, conclude, parse
 from surveyor.envs import families
-from surveyor.errors import SurveyorError
+from surveyor.errors import SurveyorError, require
 
 USAGE = "surveyor train ENV [--agent NAME] [--preset NAME]"
 ABOUT = f"""Train an agent on an environment, until it is solved or the budget is spent.
@@ -133,10 +133,9 @@ def _train(options: Any, agent: Any, env: str, title: str, given: list[str]) -> 
     require(options.seeds >= 1, f"seeds must be at least 1, not {options.seeds}.")
     counted = ("episodes", "steps", "frames", "protocol")
     budget: dict[str, Any] = {name: getattr(options, name, None) for name in counted}
-    budget["given"] = given
     budget["stop_when_solved"] = not getattr(options, "keep_going", False)
     seeds = range(options.seed, options.seed + options.seeds)
-    configs = [api.configure(agent, env, seed=seed, **budget) for seed in seeds]
+    configs = [api.configure(agent, env, seed=seed, given=given, **budget) for seed in seeds]
     sinks = loggers.check(tensorboard=options.tensorboard, wandb=options.wandb)
     with progress.Overview(configs) as overview:
         more = work.RunOptions(retrain=True, sinks=sinks, beliefs=not options.no_beliefs)
@@ -147,8 +146,7 @@ def _train(options: Any, agent: Any, env: str, title: str, given: list[str]) -> 
     code = conclude(env, title, begun, as_json=options.json)
     if failures:
         raise SurveyorError(" ".join(dict.fromkeys(failures)))
-    if len(begun) < len(configs):
-        left = len(configs) - len(begun)
+    if left := len(configs) - len(begun):
         print(f"{left} runs not started; rerun the same command to continue.", file=sys.stderr)
         return 130
     if options.plot is not None:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from surveyor.agents.options import require
 from surveyor.cli.options import Positional, command
+from surveyor.errors import require
 
 
 @command

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from surveyor.envs.atari import FRAMES, GAME_OPTIONS, MAX_FRAMES, load_ale, rom
+from surveyor.envs.atari import FRAMES, GAME_OPTIONS, load_ale, rom
 from surveyor.envs.host import HostStep, SeededEnvs
 from surveyor.envs.reading import check_rewards
 from surveyor.errors import SurveyorError
@@ -21,7 +21,7 @@ class AtariEnvs(SeededEnvs):
             rom(game),
             count,
             autoreset_mode="SameStep",
-            max_num_frames_per_episode=MAX_FRAMES,
+            max_num_frames_per_episode=108_000,  # 30 minutes
             reward_clipping=False,
             use_fire_reset=False,
             **GAME_OPTIONS[protocol],

@@ -17,7 +17,7 @@ import string
 from typing import TYPE_CHECKING, Any, Literal
 
 from surveyor.envs.families import Family
-from surveyor.errors import missing, unknown
+from surveyor.errors import imported, unknown
 
 if TYPE_CHECKING:
     from surveyor.envs.host import HostMaker
@@ -30,8 +30,6 @@ GAME_OPTIONS: dict[str, dict[str, Any]] = {
 """Options of ale-py, by protocol."""
 FRAMES = 4
 """Frames that an action is held for, and that an observation stacks."""
-MAX_FRAMES = 108_000
-"""Largest number of frames in an episode: 30 minutes."""
 
 Table = Literal["paper", "30min"]
 """Source of human and random scores: the paper (Mnih et al. 2015, episodes of 5 minutes), or those
@@ -79,13 +77,9 @@ def rom(game: str) -> str:
 
 def load_ale() -> Any:
     """Return ale-py's class of vector environments; raise `SurveyorError` if it is missing."""
-    try:
-        import ale_py
-        from ale_py.vector_env import AtariVectorEnv
-    except ImportError:
-        raise missing("ale-py", "atari", "Atari") from None
-    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-    return AtariVectorEnv
+    ale = imported("ale_py", "ale-py", "atari", "Atari")
+    ale.ALEInterface.setLoggerMode(ale.LoggerMode.Error)
+    return imported("ale_py.vector_env", "ale-py", "atari", "Atari").AtariVectorEnv
 
 
 def _make(name: str, protocol: str | None = None) -> "HostMaker":

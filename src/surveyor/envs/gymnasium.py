@@ -17,8 +17,7 @@ from surveyor.envs.paper_problems import FAMILIES
 class GymnasiumEnv(gymnasium.Env[np.int64, int | np.integer]):
     """A functional environment that is stepped from Python.
 
-    `seed` chooses the hidden action mapping; `reset(seed=…)` changes to that seed's mapping, a
-    plain `reset()` keeps the present one.
+    `reset(seed=…)` changes to that seed's action mapping, a plain `reset()` keeps the present one.
 
     **Arguments:**
 
@@ -39,7 +38,6 @@ class GymnasiumEnv(gymnasium.Env[np.int64, int | np.integer]):
         self.action_space = gymnasium.spaces.Discrete(self._env.spec.num_actions)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
-        """Start an episode; a seed also chooses the action mapping."""
         super().reset(seed=seed)
         if seed is not None:
             self._params = self._env.params(seed)

@@ -10,8 +10,6 @@ from surveyor.errors import SurveyorError
 if TYPE_CHECKING:
     from surveyor.envs.base import Environment
 
-MAX_STATES = 10_000_000
-"""Largest number of states: tables of 20 features for as many take 7 GB."""
 DIGITS = re.compile("[0-9]{1,9}")
 
 
@@ -27,7 +25,7 @@ def _make(family: str, name: str) -> "Environment":
             f" for example '{family}-10'."
         )
     env = Chain(int(size)) if family == "Chain" else Tree(int(size), tied=family == "TiedTree")
-    if env.spec.num_states > MAX_STATES:
+    if env.spec.num_states > 10_000_000:  # tables of 20 features for as many take 7 GB
         raise SurveyorError(f"'{name}' is too large: it has {env.spec.num_states:,} states.")
     return env
 

@@ -10,8 +10,6 @@ from surveyor.errors import SurveyorError
 from surveyor.types import EnvSpec
 
 STOPPED = "so training has stopped; the last checkpoint is kept."
-LARGEST_SCALED = 1e4
-"""Widest bounds by which observations are scaled; wider ones say nothing about their size."""
 
 
 class Reader:
@@ -69,7 +67,8 @@ class Reader:
     def _set_scale(self, space: spaces.Box) -> None:
         low, high = space.low.astype(np.float64), space.high.astype(np.float64)
         span = high - low
-        unknown = ~np.isfinite(span) | (span > LARGEST_SCALED) | (span <= 0)
+        # Bounds wider than this say nothing about the size of observations.
+        unknown = ~np.isfinite(span) | (span > 1e4) | (span <= 0)
         low, high = np.where(unknown, -1.0, low), np.where(unknown, 1.0, high)
         self._offset, self._scale = (high + low) / 2, 2 / (high - low)
         if len(self.shape) == 3:

@@ -48,7 +48,7 @@ def train_all(
     Without an address, start a cluster on this machine. All nodes must reach the folder or URL
     `out`. Each run requests the engine's resources and its bytes of `memory`, 0 for any.
     """
-    ray = _ray()
+    ray = imported("ray", "Ray", "ray", "The engine 'ray'")
     storage.at(out).prepare()
     # With one thread, sums have the same order as in the local pool.
     variables = {"NPROC": str(max(1, int(engine.cpus))), "OPENBLAS_NUM_THREADS": "1"}
@@ -206,7 +206,3 @@ def _check_address(address: str) -> None:
         if not subprocess.call(probe, timeout=ANSWER_SECONDS, stdout=nothing, stderr=nothing):
             return
     raise ConnectionError("the service there does not answer as Ray")
-
-
-def _ray() -> Any:
-    return imported("ray", "Ray", "ray", "The engine 'ray'")

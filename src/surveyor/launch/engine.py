@@ -4,7 +4,7 @@ import dataclasses
 import math
 from typing import Literal
 
-from surveyor.errors import SurveyorError
+from surveyor.errors import require
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -22,10 +22,8 @@ class Engine:
     """Accelerators per run, with ray; a fraction shares one."""
 
     def __post_init__(self):
-        if self.address is not None and self.engine != "ray":
-            raise SurveyorError("--address is for a Ray cluster: add --engine ray.")
-        if self.engine == "local" and (self.cpus, self.gpus) != (1.0, 0.0):
-            raise SurveyorError("--cpus and --gpus are for a Ray cluster: add --engine ray.")
-        for name, least in (("cpus", 0.01), ("gpus", 0.0)):
-            if not least <= getattr(self, name) < math.inf:
-                raise SurveyorError(f"{name} must be at least {least:g}.")
+        ray, default = self.engine == "ray", (self.cpus, self.gpus) == (1.0, 0.0)
+        require(ray or self.address is None, "--address is for a Ray cluster: add --engine ray.")
+        require(ray or default, "--cpus and --gpus are for a Ray cluster: add --engine ray.")
+        require(0.01 <= self.cpus < math.inf, "cpus must be at least 0.01.")
+        require(0.0 <= self.gpus < math.inf, "gpus must be at least 0.")

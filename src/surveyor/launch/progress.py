@@ -3,17 +3,15 @@
 import contextlib
 import sys
 import time
-from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TimeRemainingColumn
 
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record
 from surveyor.runs.run import done
 
 LINE_SECONDS = 5.0
-"""Seconds between two plain lines."""
 FEW = 12
 """Number of runs up to which all are shown; of more, only those in training."""
 
@@ -48,12 +46,13 @@ class Overview(contextlib.ExitStack):
         super().__init__()
         console = Console(file=sys.stderr)
         self._configs, self._live, self._written = configs, console.is_terminal, time.monotonic()
-        texts = map(TextColumn, ("{task.description}", "{task.completed}/{task.total}"))
-        left, status = TimeRemainingColumn(), TextColumn("{task.fields[status]}")
-        columns = (next(texts), BarColumn(bar_width=16), next(texts), left, status)
+        bar, used, left = BarColumn(16), "{task.completed}/{task.total}", TimeRemainingColumn()
+        columns = ("{task.description}", bar, used, left, "{task.fields[status]}")
         self._progress = Progress(*columns, console=console, disable=not self._live)
         total = len(configs) + ended
-        self._all = self._add("runs", total=total, completed=ended, visible=total > 1)
+        self._all = self._progress.add_task(
+            "runs", total=total, completed=ended, visible=total > 1, status=""
+        )
         self._tasks: dict[int, TaskID] = {}
         for number in range(len(configs)) if len(configs) <= FEW else ():
             self._task(number)
@@ -65,9 +64,8 @@ class Overview(contextlib.ExitStack):
         if not self._live and time.monotonic() - self._written > LINE_SECONDS:
             self._written = time.monotonic()
             shown = [task for task in self._progress.tasks if task.visible and not task.finished]
-            counts = [f"{task.description}: {task.completed} of {task.total}" for task in shown]
-            states = [f" {task.fields['status']}".rstrip() for task in shown]
-            log("; ".join(f"{a}{b}" for a, b in zip(counts, states, strict=True)))
+            line = "{0.description}: {0.completed} of {0.total} {0.fields[status]}"
+            log("; ".join(line.format(task).rstrip() for task in shown))
 
     def end(self, number: int, result: Record) -> None:
         if "failure" in result:
@@ -81,11 +79,9 @@ class Overview(contextlib.ExitStack):
         if number not in self._tasks:
             config = self._configs[number]
             total = config.family.frames_per_step * config.budget
-            self._tasks[number] = self._add(config.name, total=total, status="compiling")
+            task = self._progress.add_task(config.name, total=total, status="compiling")
+            self._tasks[number] = task
         return self._tasks[number]
-
-    def _add(self, name: str, status: str = "", **options: Any) -> TaskID:
-        return self._progress.add_task(name, status=status, **options)
 
 
 def spent(now: Record) -> str:
@@ -94,10 +90,8 @@ def spent(now: Record) -> str:
     return f"{now[unit]} {unit}"
 
 
-def clock(seconds: float | None) -> str:
+def clock(seconds: float) -> str:
     """Return a time as hours, minutes and seconds."""
-    if seconds is None:
-        return ""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
 

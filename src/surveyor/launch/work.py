@@ -31,7 +31,6 @@ class RunOptions(NamedTuple):
     retrain: bool = False
     """Train finished runs again, from the beginning."""
     sinks: Sinks = Sinks()
-    """Destinations of the metrics in addition to metrics.jsonl."""
     evaluation: EvaluationPlan | None = None
     """Greedy evaluations during training; None for none."""
     beliefs: bool = False

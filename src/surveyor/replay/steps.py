@@ -12,11 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int, PyTree, Shaped, UInt8
 
-from surveyor.replay.strategies import Draw, Strategy, Uniform
-from surveyor.types import Batch, EnvSpec, HostArrays, Trail, Transition
+from surveyor.replay.strategies import Draw, Floats, Numbers, Strategy, Uniform, fitting
+from surveyor.types import Batch, EnvSpec, HostArrays, Schedule, Trail, Transition
 
-Numbers = Int[HostArrays, " b"]
-Floats = Float[HostArrays, " b"]
 Flags = Bool[HostArrays, " envs"]
 TERMINATED, ENDED, SKIPPED = 1, 2, 4
 """Bits of `flags`: nothing follows as far as learning is concerned; another episode follows; no
@@ -49,30 +47,21 @@ class StepReplay(eqx.Module):
     strategy: Strategy = eqx.field(static=True)
 
     @classmethod
-    def create(
-        cls,
-        spec: EnvSpec,
-        capacity: int,
-        envs: int,
-        strategy: Strategy,
-        *,
-        n_step: int = 1,
-        discount: float = 1.0,
-        host: bool = False,
-    ) -> "StepReplay":
-        """Return an empty replay, of NumPy's arrays with `host`.
+    def create(cls, spec: EnvSpec, schedule: Schedule, *, host: bool = False) -> "StepReplay":
+        """Return the empty replay that a schedule asks for, of NumPy's arrays with `host`.
 
-        `capacity` is of all environments, rounded down to a whole number for each.
+        The capacity is of all environments, rounded down to a whole number for each.
         """
-        xp = np if host else jnp
-        lead = (max(capacity // envs, spec.stack + 2), envs)
+        xp, strategy = np if host else jnp, fitting(schedule.replay, "steps")
+        lead = (max(schedule.capacity // schedule.envs, spec.stack + 2), schedule.envs)
         frame = spec.shape[1:] if spec.stack else spec.shape
         obs = xp.zeros((*lead, *frame), spec.dtype)
         next_obs = None if spec.stack else xp.zeros((*lead, *frame), spec.dtype)
         action, reward = xp.zeros(lead, xp.int32), xp.zeros(lead, xp.float32)
         priority = xp.zeros(lead, xp.float32) if strategy.prioritised else None
-        arrays = (obs, next_obs, action, reward, xp.zeros(lead, xp.uint8), priority)
-        return cls(*arrays, xp.zeros((), xp.int32), spec.stack, n_step, discount, strategy)
+        flags, written = xp.zeros(lead, xp.uint8), xp.zeros((), xp.int32)
+        arrays = (obs, next_obs, action, reward, flags, priority, written)
+        return cls(*arrays, spec.stack, schedule.n_step, schedule.discount, strategy)
 
     def add(self, steps: Transition, ended: Flags, skipped: Flags | bool = False) -> "StepReplay":
         """Append one step of every environment; those that were skipped are never drawn."""
@@ -126,8 +115,8 @@ class StepReplay(eqx.Module):
         """Return past observations, drawn uniformly."""
         return self._observation(*self._place(Uniform().draw(self, u)))
 
-    def update_priorities(self, number: Numbers, errors: Floats) -> "StepReplay":
-        if self.priority is None:
+    def update_priorities(self, number: Numbers, errors: Floats | None) -> "StepReplay":
+        if self.priority is None or errors is None:
             return self
         time, env = divmod(number, self.action.shape[1])
         new = self.strategy.priorities(self.xp.asarray(errors))

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 from jaxtyping import Float, Int, PyTree
 
 from surveyor.errors import SurveyorError, unknown
-from surveyor.types import Arrays, Batch
+from surveyor.types import Batch, HostArrays
 
-Numbers = Int[Arrays, " b"]
-Floats = Float[Arrays, " b"]
+Numbers = Int[HostArrays, " b"]
+Floats = Float[HostArrays, " b"]
 
 
 @runtime_checkable
@@ -138,7 +138,7 @@ STRATEGIES: dict[str, str | type[Strategy]] = {
     "prioritised": Prioritised,
     "recent-and-best": RecentAndBest,
 }
-"""Classes by name, or `module:Class` to import when it is needed."""
+"""Classes, or `module:Class` of one in another file."""
 
 
 def register(name: str, strategy: type[Strategy]) -> None:
@@ -158,24 +158,20 @@ def strategy(text: str) -> Strategy:
     name, numbers = found[1], found[2].split(",") if (found[2] or "").strip() else []
     if name not in STRATEGIES:
         raise unknown("replay strategy", name, STRATEGIES)
-    target = STRATEGIES[name]
-    made: Any = pkgutil.resolve_name(target) if isinstance(target, str) else target
-    kinds: list[Any] = [field.type for field in dataclasses.fields(made)]
+    kind: Any = STRATEGIES[name]
+    kind = pkgutil.resolve_name(kind) if isinstance(kind, str) else kind
+    fields: Any = dataclasses.fields(kind)[: len(numbers)]
     try:
-        if len(numbers) > len(kinds):
-            raise ValueError
-        return made(*[kind(text) for kind, text in zip(kinds, numbers, strict=False)])
-    except ValueError:
-        raise SurveyorError(
-            f"'{text}' has numbers that the strategy {name} does not take."
-        ) from None
+        return kind(*[field.type(one) for field, one in zip(fields, numbers, strict=True)])
+    except ValueError:  # one of another type, or too many
+        said = f"has numbers that the strategy {name} does not take"
+        raise SurveyorError(f"'{text}' {said}.") from None
 
 
 def fitting(text: str, scope: str) -> Strategy:
     """Return a strategy for runs by `scope`; raise `SurveyorError` if it is for others only."""
     found = strategy(text)
     if found.scope not in ("", scope):
-        raise SurveyorError(
-            f"The replay strategy {text} is for environments that are learnt by {found.scope}."
-        )
+        those = f"environments that are learnt by {found.scope}"
+        raise SurveyorError(f"The replay strategy {text} is for {those}.")
     return found

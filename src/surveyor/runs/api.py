@@ -11,7 +11,7 @@ from surveyor import agents
 from surveyor.agents import options
 from surveyor.agents.base import Agent
 from surveyor.envs import families, objects
-from surveyor.errors import SurveyorError, unknown
+from surveyor.errors import SurveyorError, require, unknown
 from surveyor.replay.strategies import fitting
 from surveyor.runs import loggers
 from surveyor.runs.config import Config
@@ -52,21 +52,16 @@ def configure(
     if protocol is not None and protocol not in family.protocols:
         raise unknown(f"protocol of {name}", protocol, family.protocols)
     if frames is not None:
-        if family.unit != "frames":
-            raise SurveyorError(f"{name} is counted in {family.unit}, not in frames.")
-        if steps is not None:
-            raise SurveyorError(f"Give frames or steps of {name}, not both.")
-        if frames < 1:
-            raise SurveyorError(f"frames must be at least 1, not {frames}.")
+        require(family.unit == "frames", f"{name} is counted in {family.unit}, not in frames.")
+        require(steps is None, f"Give frames or steps of {name}, not both.")
+        require(frames >= 1, f"frames must be at least 1, not {frames}.")
         steps = max(1, frames // family.frames_per_step)
     if family.by_episodes:
-        if steps is not None:
-            raise SurveyorError(f"{name} is learnt by episodes: give episodes, not steps.")
+        require(steps is None, f"{name} is learnt by episodes: give episodes, not steps.")
         episodes = family.default_budget(name) if episodes is None else episodes
         return Config(name, agent, seed, episodes, stop_when_solved, source=source)
-    if episodes is not None or not stop_when_solved:
-        said = "give steps, not episodes" if episodes is not None else "it is never solved"
-        raise SurveyorError(f"{name} is learnt by steps: {said}.")
+    require(episodes is None, f"{name} is learnt by steps: give steps, not episodes.")
+    require(stop_when_solved, f"{name} is learnt by steps: it is never solved.")
     Round.of(agent)  # raises if the agent cannot learn by steps
     steps = family.default_budget(name) if steps is None else steps
     return Config(name, agent, seed, steps=steps, protocol=protocol, source=source)

@@ -19,7 +19,6 @@ from numpy.lib import format as npy
 from surveyor.errors import SurveyorError
 
 META = "meta"
-READ_BYTES = 1 << 20
 BLANK = {"run": None, "records": 0, "seconds": 0.0, "more": {}}
 """Metadata of a checkpoint that was saved without any."""
 
@@ -111,7 +110,7 @@ def _filled(archive: zipfile.ZipFile, name: str, leaf: Any) -> Any:
         size = min(leaf.itemsize * math.prod(shape), leaf.nbytes)
         left = leaf.reshape(-1).view(np.uint8).data[:size]
         while left:
-            if not (part := member.read(min(len(left), READ_BYTES))):
+            if not (part := member.read(min(len(left), 1 << 20))):
                 raise EOFError("unexpected end of file")
             left[: len(part)] = part
             left = left[len(part) :]

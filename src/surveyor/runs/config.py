@@ -15,7 +15,7 @@ from surveyor.agents.base import Agent
 from surveyor.envs import families
 from surveyor.envs.base import Environment
 from surveyor.envs.families import Family, Source
-from surveyor.errors import SurveyorError
+from surveyor.errors import SurveyorError, require
 from surveyor.training.runner import Task
 
 RENAMED = (
@@ -42,12 +42,10 @@ class Config:
     """The environment itself, if it was passed as an object and has no name to make it from."""
 
     def __post_init__(self):
-        if not 0 <= self.seed < 2**32:  # what every random generator involved accepts
-            raise SurveyorError(f"seed must be between 0 and 2^32 - 1, not {self.seed}.")
-        for name in ("episodes", "steps"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise SurveyorError(f"{name} must be at least 1, not {value}.")
+        accepted = 0 <= self.seed < 2**32  # by every random generator involved
+        require(accepted, f"seed must be between 0 and 2^32 - 1, not {self.seed}.")
+        for name, value in (("episodes", self.episodes), ("steps", self.steps)):
+            require(value is None or value >= 1, f"{name} must be at least 1, not {value}.")
 
     @property
     def family(self) -> Family:
@@ -79,10 +77,8 @@ class Config:
                 "environments learnt by episodes, and only those, are counted in episodes."
             )
         spec = getattr(source, "spec", None)
-        if spec is not None and spec.tabular != family.numbered(self.env):
-            raise SurveyorError(
-                f"Whether {self.env} has numbered states is not what its family {family.name} says."
-            )
+        said = f"Whether {self.env} has numbered states is not what its family {family.name} says."
+        require(spec is None or spec.tabular == family.numbered(self.env), said)
         return source
 
     @property

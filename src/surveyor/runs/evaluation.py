@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surveyor.errors import SurveyorError
+from surveyor.errors import require
 from surveyor.runs.folder import RunFolder
 from surveyor.runs.run import Run
 
@@ -39,8 +39,7 @@ def evaluate(run: Run, episodes: int = 10, seed: int = 0) -> Evaluation:
     - `episodes`: number of episodes.
     - `seed`: breaks ties, and decides how episodes begin where the environment is random.
     """
-    if episodes < 1:
-        raise SurveyorError(f"episodes must be at least 1, not {episodes}.")
+    require(episodes >= 1, f"episodes must be at least 1, not {episodes}.")
     played, config = run.runner.play(run.state, episodes, seed), run.config
     ends = config.family.reference(config.env) if played.optimal is None else None
     score = ends and (float(np.mean(played.returns)) - ends[0]) / (ends[1] - ends[0])
@@ -48,12 +47,11 @@ def evaluate(run: Run, episodes: int = 10, seed: int = 0) -> Evaluation:
 
 
 class EvaluationPlan(NamedTuple):
-    """Number and length of the evaluations of a run."""
+    """Number of the evaluations of a run, and of the episodes in each."""
 
     times: int
     """Evaluations per run, spaced evenly over its budget; the last is at the end."""
     episodes: int
-    """Episodes per evaluation."""
 
 
 class PeriodicEvaluation:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import PyTree
 
-from surveyor.errors import HeldError, SurveyorError
+from surveyor.errors import HeldError, SurveyorError, require
 from surveyor.runs import checkpoint
 from surveyor.runs.config import Config, versions
 
@@ -36,8 +36,7 @@ DAMAGED = FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError, 
 Record = dict[str, Any]
 Arrays = dict[str, np.ndarray]
 
-_claimed: set[Path] = set()
-"""Folders that this process has claimed."""
+_claimed: set[Path] = set()  # by this process
 
 
 class RunFolder:
@@ -70,8 +69,7 @@ class RunFolder:
     def open(cls, path: str | Path) -> "RunFolder":
         """Open an existing run folder; raise `SurveyorError` if `path` is not one."""
         folder = cls(path)
-        if not folder.path.exists():
-            raise SurveyorError(f"There is no run folder '{path}'.")
+        require(folder.path.exists(), f"There is no run folder '{path}'.")
         if not folder._config.is_file():
             raise SurveyorError(f"'{path}' is not a run folder: it has no config.json.")
         folder.config()

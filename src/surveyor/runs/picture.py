@@ -4,17 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from surveyor import agents
-from surveyor.drawing import (
-    BLUE,
-    GREY,
-    ORANGE,
-    Axes,
-    new_figure,
-    open_frame,
-    require_matplotlib,
-    save,
-)
+from surveyor import agents, drawing
+from surveyor.drawing import BLUE, GREY, ORANGE, Axes
 from surveyor.runs.run import Run
 
 LABELS = {"posterior_trace": "trace of Σ", "q_loss": "Q loss", "length": "episode length"}
@@ -27,8 +18,8 @@ def learning(run: Run, path: str | Path) -> Path:
     Records with the returns of all episodes are drawn by episode, above the greedy evaluations;
     others as mean returns by step, above a measure of the agent's uncertainty.
     """
-    require_matplotlib()
-    figure = new_figure(8.0, 5.2)
+    drawing.require_matplotlib()
+    figure = drawing.new_figure(8.0, 5.2)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1.4])
     if "returns" in run.latest:
         _draw_episodes(above, run)
@@ -46,10 +37,10 @@ def learning(run: Run, path: str | Path) -> Path:
         _draw_by_step(below, run, name, LABELS[name])
         below.set_xlabel("steps")
     for axes in (above, below):
-        open_frame(axes)
+        drawing.open_frame(axes)
     title = agents.entry_of(run.agent).title
     figure.suptitle(f"{run.config.env}, {title}, seed {run.config.seed}")
-    return save(figure, path)
+    return drawing.save(figure, path)
 
 
 def _draw_by_step(axes: Axes, run: Run, name: str, label: str) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from surveyor.errors import HeldError, SurveyorError, imported
+from surveyor.errors import HeldError, SurveyorError, imported, require
 from surveyor.runs.config import Config
 from surveyor.runs.folder import CHECKPOINT, FILES, Record
 from surveyor.runs.storage import TIMEOUT, Claim, Storage
@@ -101,8 +101,7 @@ class Remote(Storage):
 
     def _mirror(self, scratch: Path, beliefs: bool) -> None:
         self._files.invalidate_cache()
-        if not self._files.isdir(self._root):
-            raise SurveyorError(f"There is no folder '{self.place}'.")
+        require(self._files.isdir(self._root), f"There is no folder '{self.place}'.")
         for name in self._list(self._root):
             small = [f"{name}/{file}" for file in FILES if file != CHECKPOINT]
             files = [name] if name.endswith(".json") else small

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from surveyor.agents.base import Agent
-from surveyor.errors import SurveyorError
+from surveyor.errors import SurveyorError, require
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
 from surveyor.training import Runner, runner
@@ -163,8 +163,7 @@ class Run:
         return now + max(CHECKPOINT_SECONDS, (now - began) / CHECKPOINT_SHARE)
 
     def _write(self, folder: RunFolder) -> None:
-        if not self.whole:
-            raise SurveyorError("This run was opened without its replay, so it cannot be saved.")
+        require(self.whole, "This run was opened without its replay, so it cannot be saved.")
         arrays, more = self.runner.freeze(self.loop)
         counts = {"records": len(self.metrics), "seconds": self.seconds}
         folder.save(arrays, {"run": self.config.digest(), **counts, "more": more})

@@ -26,9 +26,8 @@ from typing import Any, NamedTuple
 
 from surveyor import agents
 from surveyor.agents.base import Agent
-from surveyor.agents.options import require
 from surveyor.envs import families
-from surveyor.errors import SurveyorError, unknown
+from surveyor.errors import SurveyorError, require, unknown
 from surveyor.runs import api
 from surveyor.runs.config import Config
 

@@ -13,10 +13,7 @@ from surveyor.agents.base import Agent
 from surveyor.envs.base import Environment, Params
 from surveyor.training import beliefs, episodes
 from surveyor.training.episodes import Interval, Loop, optimal
-from surveyor.training.runner import Chunk, Played, Record, Runner, to_number
-
-CHUNK_SECONDS = 0.5
-"""Target duration of a call of the compiled program, between which Python can stop the run."""
+from surveyor.training.runner import CHUNK_SECONDS, Chunk, Played, Record, Runner, to_number
 
 
 class EpisodeRunner(Runner):

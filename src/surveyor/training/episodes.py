@@ -74,12 +74,6 @@ class Rollout(eqx.Module):
     total: Float[Array, ""]
 
 
-def run_keys(seed: int) -> tuple[PRNG, PRNG]:
-    """Return the two keys of a run: for its initial state, and for all of its training."""
-    init_key, train_key = jax.random.split(jax.random.key(seed))
-    return init_key, train_key
-
-
 def start(agent: Agent, env: Environment, key: PRNG) -> Loop:
     """Return the loop before the first episode."""
     schedule = agent.schedule
@@ -204,8 +198,7 @@ def train_interval(
         metrics = jax.tree.map(lambda total, x: total + x / count, metrics, new)
         return loop, returns.at[i].set(record.total), lengths.at[i].set(record.length), metrics
 
-    end = jax.lax.fori_loop(0, count, body, (loop, *nothing))
-    loop, returns, lengths, metrics = end
+    loop, returns, lengths, metrics = jax.lax.fori_loop(0, count, body, (loop, *nothing))
     loop, test_return = test(agent, env, params, key, loop)
     return loop, Interval(loop.episode, returns, lengths, test_return, metrics)
 

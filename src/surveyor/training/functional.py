@@ -50,7 +50,7 @@ def start(agent: Agent, env: Functional, key: PRNG) -> StepLoop:
     agent_key, env_key = jax.random.split(key)
     learning = steps.start(agent, env.spec, agent_key)
     obs, state = jax.vmap(env.reset)(jax.random.split(env_key, agent.schedule.envs))
-    return StepLoop(learning, steps.empty_replay(agent, env.spec), state, obs)
+    return StepLoop(learning, StepReplay.create(env.spec, agent.schedule), state, obs)
 
 
 def act(agent: Agent, env: Functional, key: PRNG, loop: StepLoop) -> StepLoop:
@@ -73,9 +73,7 @@ def update(agent: Agent, key: PRNG, loop: StepLoop) -> StepLoop:
     draw_key, learn_key = jax.random.split(key)
     batch = loop.replay.sample(jax.random.uniform(draw_key, (agent.schedule.batch_size,)))
     learning, errors = steps.update(agent, loop.learning, batch, learn_key)
-    replay = loop.replay
-    if errors is not None:
-        replay = replay.update_priorities(batch.number, errors)
+    replay = loop.replay.update_priorities(batch.number, errors)
     return replace(loop, learning=learning, replay=replay)
 
 

@@ -18,18 +18,16 @@ from jaxtyping import PyTree
 from surveyor._settings import keep_memory
 from surveyor.agents.base import Agent
 from surveyor.envs.host import HostEnvs, HostMaker
-from surveyor.replay.steps import ENDED
+from surveyor.replay.steps import ENDED, StepReplay
 from surveyor.training import steps
 from surveyor.training.functional import DIAGNOSED, StepLoop
-from surveyor.training.runner import Chunk, Played, See, StepRunner
+from surveyor.training.runner import CHUNK_SECONDS, Chunk, Played, See, StepRunner
 from surveyor.types import EnvSpec, Transition
 
 PLAY_SEED = 10**9
 """Added to the seeds of evaluations, so that they are far from those of training."""
 PLAY_ENVS = 8
 """Largest number of environments that an evaluation plays side by side."""
-TURN_SECONDS = 0.5
-"""Seconds between two chunks, where a run can be stopped."""
 
 
 class Verbs:
@@ -81,7 +79,7 @@ class HostRunner(StepRunner):
         obs = self.envs.begin(self.task.seed)
         # Compiled, so that every array is a buffer of its own: all are donated.
         learning = jax.jit(partial(steps.start, self.task.agent, self.spec))(self.init_key)
-        replay = steps.empty_replay(self.task.agent, self.spec, host=True)
+        replay = StepReplay.create(self.spec, self.task.agent.schedule, host=True)
         return StepLoop(learning, replay, None, obs)
 
     def freeze(self, loop: StepLoop) -> tuple[PyTree, dict[str, Any]]:
@@ -103,8 +101,9 @@ class HostRunner(StepRunner):
         """Return the shape of what `freeze` gives; the replay's arrays may be shorter."""
         obs = np.zeros((self.envs.count, *self.spec.shape), self.spec.dtype)
         learning = jax.eval_shape(partial(steps.start, self.task.agent, self.spec), self.init_key)
-        size = self.task.agent.schedule.capacity if replay else 0
-        return learning, steps.empty_replay(self.task.agent, self.spec, size, host=True), obs
+        schedule = self.task.agent.schedule
+        schedule = schedule if replay else replace(schedule, capacity=0)
+        return learning, StepReplay.create(self.spec, schedule, host=True), obs
 
     def read(self, observation: np.ndarray) -> np.ndarray:
         return self.envs.read(observation)
@@ -130,7 +129,7 @@ class HostRunner(StepRunner):
                 yield Chunk(loop, [record], now - handed_over)
                 recorded = handed_over = time.perf_counter()
                 since = step
-            elif now - handed_over > TURN_SECONDS:
+            elif now - handed_over > CHUNK_SECONDS:
                 yield Chunk(loop, [], now - handed_over)
                 handed_over = time.perf_counter()
                 recorded += handed_over - now  # the time in between is not training
@@ -165,8 +164,7 @@ class HostRunner(StepRunner):
             batch = replay.sample(u)
             learning, errors = verbs.update(learning, batch, key)
             learnt += 1
-            if replay.priority is not None:
-                replay = replay.update_priorities(batch.number, np.asarray(errors))
+            replay = replay.update_priorities(batch.number, errors)
         return StepLoop(learning, replay, None, obs), learnt
 
 

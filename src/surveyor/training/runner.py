@@ -12,12 +12,14 @@ from jaxtyping import PyTree
 from surveyor.agents.base import Agent
 from surveyor.envs.reading import read_states
 from surveyor.errors import SurveyorError
-from surveyor.training import beliefs, episodes
+from surveyor.training import beliefs
 from surveyor.training.steps import Round
 from surveyor.types import EnvSpec
 
 RECORDS = 200
 """Approximate number of records of a run by steps."""
+CHUNK_SECONDS = 0.5
+"""Target duration of a chunk, after which Python can stop the run."""
 
 Record = dict[str, Any]
 """One line of a run's metrics, or its result."""
@@ -76,7 +78,7 @@ class Runner(abc.ABC):
 
     def __init__(self, task: Task, env: Any):
         self.task, self.env = task, env
-        self.init_key, self.train_key = episodes.run_keys(task.seed)
+        self.init_key, self.train_key = jax.random.split(jax.random.key(task.seed))
         self.pauses: Callable[[int], float] = lambda at: math.inf
         """Returns, after this many episodes or steps, when a chunk has to end next."""
         self.observed: np.ndarray | None = None

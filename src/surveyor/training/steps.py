@@ -15,8 +15,6 @@ from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
 from surveyor.agents.base import Agent
 from surveyor.errors import SurveyorError
-from surveyor.replay.steps import StepReplay
-from surveyor.replay.strategies import fitting
 from surveyor.types import PRNG, Batch, EnvSpec, Metrics, Transition
 
 Flags = Bool[Array, " envs"]
@@ -116,17 +114,6 @@ def start(agent: Agent, spec: EnvSpec, key: PRNG) -> Learning:
     none, zero = jnp.zeros((), jnp.int32), jnp.zeros(())
     episodes = Episodes(jnp.zeros(envs), jnp.zeros(envs, jnp.int32), none, none, zero, zero)
     return Learning(state, indices, episodes, none, none, sums, none)
-
-
-def empty_replay(
-    agent: Agent, spec: EnvSpec, capacity: int | None = None, *, host: bool = False
-) -> StepReplay:
-    """Return the replay that an agent's schedule asks for, or one of another capacity."""
-    schedule = agent.schedule
-    strategy = fitting(schedule.replay, "steps")
-    capacity = schedule.capacity if capacity is None else capacity
-    returns = {"n_step": schedule.n_step, "discount": schedule.discount}
-    return StepReplay.create(spec, capacity, schedule.envs, strategy, host=host, **returns)
 
 
 def act(
