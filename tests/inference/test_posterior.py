@@ -115,7 +115,7 @@ def test_few_rows_to_many_features(d, n):
 @pytest.mark.parametrize("n", [2, 9])  # fewer rows than actions, and more
 def test_each_action_s_posterior_learns_from_its_own_rows(n):
     rng, actions, d = np.random.default_rng(0), 3, 4
-    posteriors = ActionPosteriors.prior(actions, d, 2.0, 0.3, 0.9)
+    posteriors = ActionPosteriors.prior(Posterior.prior(d, 2.0, 0.3, 0.9), actions)
     references = [Reference(d, 2.0, 0.3, 0.9) for _ in range(actions)]
     for _ in range(6):
         rows, action = unit_rows(rng, n, d, 0.5), rng.integers(0, actions, n)

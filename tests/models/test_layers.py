@@ -11,7 +11,7 @@ from surveyor.models.layers import Convolution, Dense, matmul
 
 @pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (4, 2), (8, 4)])
 def test_a_convolution_is_xla_s_own(kernel, stride):
-    layer = Convolution.create(jax.random.key(0), 3, 5, kernel, stride)
+    layer = Convolution(Dense.create(jax.random.key(0), kernel**2 * 3, 5), kernel, stride)
     x = jax.random.normal(jax.random.key(1), (3, 21, 18, 2))
     # Our inputs are ordered by blocks of the stride, then by channels, then by pixels in a block.
     blocks = kernel // stride

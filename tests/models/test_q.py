@@ -7,6 +7,7 @@ import pytest
 
 from surveyor.models.optimiser import Adam
 from surveyor.models.q import DeepQ, FixedQ, QModel, TabularQ, q_losses
+from surveyor.models.tables import RowAdam
 from surveyor.types import Batch, EnvSpec
 from tests.common import VECTOR, compiled, observations
 
@@ -14,13 +15,14 @@ NUMBERED = EnvSpec(5, 3, 4)
 
 
 def table(**more):
-    options = {"heads": 4, "width": 6, "learning_rate": 1e-2, **more}
+    options = {"heads": 4, "width": 6, "adam": RowAdam(1e-2), "outputs": True, **more}
     return jax.jit(lambda key: TabularQ.create(NUMBERED, key, **options))(jax.random.key(0))
 
 
 def network(**more):
     options = {"heads": 4, "width": 6, "torso": "auto", "adam": Adam(1e-2), "target_every": 2}
-    create = lambda key: DeepQ.create(VECTOR, key, **{**options, **more})  # noqa: E731
+    options |= {"outputs": True, **more}
+    create = lambda key: DeepQ.create(VECTOR, key, **options)  # noqa: E731
     return jax.jit(create)(jax.random.key(0))
 
 

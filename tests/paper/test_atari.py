@@ -13,6 +13,7 @@ from surveyor.paper.options import AtariOptions
 from surveyor.runs import api, storage
 from surveyor.runs.evaluation import EvaluationPlan
 from surveyor.runs.folder import RunFolder
+from surveyor.sweeps import spec
 from tests.paper.common import evaluated
 
 
@@ -44,25 +45,26 @@ def test_evaluations_during_training_are_the_same_after_a_stop(tmp_path):
 
 
 def test_a_game_that_the_paper_does_not_have_is_refused():
-    experiment = atari.Experiment(["tetris"], ["su"], 1, 1000, EvaluationPlan(1, 1))
     with pytest.raises(sv.SurveyorError, match="no game of the paper 'tetris'"):
-        experiment.planned()
+        atari.experiment(AtariOptions(games=["tetris"]))
 
 
 def test_quick_leaves_alone_what_is_asked_for():
-    quick = atari.experiment(AtariOptions(quick=True, games=["breakout"], seeds=1))
-    assert (quick.games, quick.seeds) == (["breakout"], 1)
-    assert quick.frames == atari.QUICK["frames"]
-    full = atari.experiment(AtariOptions(games=["pong"], frames=8))
-    assert (full.seeds, full.frames, full.settings) == (3, 8, {})
-    assert full.evaluation == EvaluationPlan(50, 100)
-    assert len(atari.experiment(AtariOptions()).games) == 49
+    quick, _ = atari.experiment(AtariOptions(quick=True, games=["breakout"], seeds=1))
+    assert (quick["envs"], quick["seeds"]) == (["ALE/breakout"], 1)
+    assert quick["frames"] == atari.QUICK["frames"]
+    full, evaluation = atari.experiment(AtariOptions(games=["pong"], frames=8))
+    assert (full["seeds"], full["frames"]) == (3, 8)
+    assert full["agents"] == [{"agent": "su", "set": {}}]
+    assert evaluation == EvaluationPlan(50, 100)
+    assert len(atari.experiment(AtariOptions())[0]["envs"]) == 49
 
 
 def test_quick_trains_the_paper_s_agent_with_settings_that_it_has():
     pytest.importorskip("ale_py")
     options = AtariOptions(quick=True, games=["pong"], seeds=1, agents=["su", "su-plus"])
-    su, plus = (run.config.agent for run in atari.experiment(options).planned())
+    content, _ = atari.experiment(options)
+    su, plus = (run.config.agent for run in spec.plan(content, "it"))
     assert su == SU(**sv.agents.find("su").values("atari", "released") | atari.QUICK_AGENT)
     assert isinstance(plus, SUPlus)
 

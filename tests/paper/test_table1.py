@@ -27,6 +27,13 @@ def test_the_published_scores_give_the_printed_table(tmp_path, capsys):
     assert "| 1.06 / 2.09 / 5.95, 77.55% |" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("result", ["table1", "fig4"])
+def test_published_scores_leave_no_choice_of_a_score(result, tmp_path, capsys):
+    assert main(["paper", result, "--score", "last", "--out", str(tmp_path)]) == 2
+    assert "--score is for your own runs: give them with --runs." in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_several_seeds_have_intervals():
     rng = np.random.default_rng(0)
     scores = {game: list(1000 + 100 * rng.random(3)) for game in ("pong", "alien", "boxing")}

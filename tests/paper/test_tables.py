@@ -61,6 +61,13 @@ def test_the_winner_has_most_seeds_solved_then_the_smallest_median(tmp_path, cap
     assert "The paper's: gradient_steps 40, theta 1, beta 0.01." in text
 
 
+def test_a_column_that_the_problem_does_not_have_is_refused(tmp_path, capsys):
+    words = ["gridsearch", "chain", "--algorithm", "B+P 1x", "--out", str(tmp_path)]
+    assert main(["paper", *words]) == 2
+    assert "There is no search of B+P 1x on the chain." in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_no_seeds_are_refused(capsys):
     assert main(["paper", "gridsearch", "--seeds", "0"]) == 2
     assert "seeds must be at least 1, not 0." in capsys.readouterr().err

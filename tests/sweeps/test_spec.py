@@ -102,6 +102,18 @@ SU = {"agent": "su"}
             {"agents": [SU], "envs": ["Tree-4"], "protocol": "paper"},
             "no environment has protocols",
         ),
+        (
+            {"agents": [SU], "envs": ["MinAtar/Breakout"], "keep_going": False},
+            "keep_going is given, but no environment is learnt by episodes",
+        ),
+        (
+            {"agents": [{**SU, "set": {"hidden": sv.SU().hidden}}], "envs": ["Tree-4"]},
+            "hidden has no effect on Tree-4",
+        ),
+        (
+            {"agents": [{**SU, "grid": {"hidden": [sv.SU().hidden]}}], "envs": ["Tree-4"]},
+            "hidden has no effect on Tree-4",
+        ),
         ({"agents": [SU], "envs": ["Tree-4"], "episodes": float("inf")}, "takes a whole number"),
         ({"agents": [{**SU, "grid": {}}], "envs": ["Tree-4"]}, "the grid of su is empty"),
         ({"agents": [SU], "envs": ["ALE/Pong", "ALE/pong-v5"]}, "ALE-Pong-su-s0-.* twice"),

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from surveyor.agents.base import Index, Q
 from surveyor.agents.learner import QLearner
 from surveyor.agents.options import Positive, Share
-from surveyor.inference.posterior import ActionPosteriors
+from surveyor.inference.posterior import ActionPosteriors, Posterior
 from surveyor.models.losses import td_target
 from surveyor.models.q import QModel
 from surveyor.types import PRNG, Batch, EnvSpec, Mask, Metrics, Obs, QPosterior, Transition, Update
@@ -42,8 +42,8 @@ class LastLayer(QLearner[State, Index]):
 
     def prior(self, spec: EnvSpec) -> ActionPosteriors:
         """Return the prior of every action."""
-        belief = (self.theta, self.beta, self.zeta)
-        return ActionPosteriors.prior(spec.num_actions, self.hidden, *belief)
+        one = Posterior.prior(self.hidden, self.theta, self.beta, self.zeta)
+        return ActionPosteriors.prior(one, spec.num_actions)
 
     def observe(self, state: State, transitions: Transition, mask: Mask) -> State:
         """Λ_a ← ζΛ_a + β⁻¹ φ(s) φ(s)ᵀ, for the action that was taken."""

@@ -6,12 +6,12 @@ from typing import Any, Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
 from surveyor.agents.base import Q
 from surveyor.agents.learner import QLearner
 from surveyor.agents.options import NonNegative, Share, Size
-from surveyor.models.losses import td_target
+from surveyor.models.losses import PerHead, td_target
 from surveyor.models.q import FixedQ, Heads, QModel, QValues
 from surveyor.types import PRNG, Batch, EnvSpec, Mask, Obs, Transition, Update
 
@@ -83,7 +83,8 @@ class BootDQN(QLearner[BootDQNState, Heads]):
         next_q = jnp.max(next_q + self._prior(state, batch.next_obs, heads), axis=-1)
         targets = td_target(batch, self.discount, next_q)
         if state.prior is not None:  # f_k learns what its prior does not already say
-            targets -= state.prior.taken(batch, heads)
+            prior = state.prior.q(batch.obs, heads)
+            targets -= jnp.take_along_axis(prior, batch.action[:, None, None], axis=-1)[..., 0]
         mask = self._mask(state, batch.number, heads)
         ensemble, update = state.ensemble.fit(batch, targets, self.loss, heads, mask)
         return BootDQNState(ensemble, state.prior, state.masks), update
@@ -91,9 +92,7 @@ class BootDQN(QLearner[BootDQNState, Heads]):
     def _prior(self, state: BootDQNState, obs: Obs, heads: Heads) -> QValues | float:
         return 0.0 if state.prior is None else state.prior.q(obs, heads)
 
-    def _mask(
-        self, state: BootDQNState, number: Int[Array, " b"], heads: Heads
-    ) -> Float[Array, "b g"]:
+    def _mask(self, state: BootDQNState, number: Int[Array, " b"], heads: Heads) -> PerHead:
         """Return 1 where a transition is in a head's bootstrap: the same coin at every call."""
         if self.bootstrap == 1:
             return jnp.ones((len(number), len(heads)))

@@ -9,16 +9,15 @@ from jaxtyping import Array, Float
 
 from surveyor.agents.options import Size
 from surveyor.agents.psrl import MDPAgent, MDPState
-from surveyor.inference.mdp import FREE, EmpiricalMDP, Pairs, States
+from surveyor.inference.mdp import FREE, EmpiricalMDP, Pairs
 from surveyor.inference.policies import greedy_policy
-from surveyor.types import PRNG, Batch, EnvSpec, QPosterior, Schedule, Update
+from surveyor.types import PRNG, Batch, EnvSpec, QPosterior, Schedule, States, Update
 
 
 class IdealSUState(MDPState):
-    """Everything observed so far, and the reference policy."""
+    """Everything observed so far, and the reference policy π."""
 
     policy: Pairs
-    """π(s), the reference policy."""
 
 
 class IdealSU(MDPAgent[IdealSUState]):

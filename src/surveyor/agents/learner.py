@@ -6,6 +6,7 @@ from surveyor.models.layers import TorsoName
 from surveyor.models.losses import Penalty
 from surveyor.models.optimiser import Adam
 from surveyor.models.q import DeepQ, QModel, TabularQ
+from surveyor.models.tables import RowAdam
 from surveyor.replay.strategies import strategy
 from surveyor.types import PRNG, EnvSpec, Schedule
 
@@ -74,6 +75,6 @@ class QLearner(Learner[State, Index]):
         """
         shape = {"heads": heads, "width": self.hidden, "outputs": outputs}
         if spec.tabular:
-            return TabularQ.create(spec, key, learning_rate=self.learning_rate, **shape)
+            return TabularQ.create(spec, key, adam=RowAdam(self.learning_rate), **shape)
         net = {"torso": self.torso, "adam": self.adam(), "target_every": self.target_every}
         return DeepQ.create(spec, key, **net, **shape)

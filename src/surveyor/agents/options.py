@@ -65,12 +65,8 @@ def option(
 ) -> Any:
     """Declare a hyperparameter.
 
-    **Arguments:**
-
-    - `default`: its default value.
-    - `on`: the only scope in which it has an effect; None for everywhere.
-    - `needs`: the condition on the agent's other options under which it has an effect.
-    - `choices`: values of it that have an effect in one scope only.
+    It has an effect in the scope `on` only, or everywhere, and where the agent's other options meet
+    the condition `needs`. `choices` are values of it that have an effect in one scope only.
     """
     metadata = {"on": on, "needs": needs, "choices": choices}
     return dataclasses.field(default=default, metadata=metadata)

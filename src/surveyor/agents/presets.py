@@ -27,10 +27,6 @@ def _preset(source: str, **problems: Values) -> Preset:
     return Preset(source, problems)
 
 
-def _each(shared: Values, problems: Mapping[str, Values]) -> dict[str, Values]:
-    return {problem: shared | values for problem, values in problems.items()}
-
-
 def _without(values: Values, *names: str) -> Values:
     return {name: value for name, value in values.items() if name not in names}
 
@@ -137,7 +133,7 @@ SU: Presets = {
         tree=_RELEASED
         | {"theta": 1e-6, "features": 50, "policy_scale": 1e-3, "gradient_steps": 10},
         chain=_RELEASED,
-        **_each(_RELEASED_NETWORK, _NETWORKS),
+        **{name: _RELEASED_NETWORK | sizes for name, sizes in _NETWORKS.items()},
         numbered=_RELEASED | _NUMBERED,
     ),
     "text": _preset(
@@ -145,7 +141,7 @@ SU: Presets = {
         "and off the paper's problems, as released",
         tree={"theta": 1e4, "beta": 1e-3, "discount": 1.0, "gradient_steps": 10},
         chain={},
-        **_each(_TEXT_NETWORK, _NETWORKS),
+        **{name: _TEXT_NETWORK | sizes for name, sizes in _NETWORKS.items()},
         numbered=_NUMBERED,
     ),
 }

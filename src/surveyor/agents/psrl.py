@@ -10,8 +10,8 @@ import jax.numpy as jnp
 
 from surveyor.agents.base import Agent, Q
 from surveyor.agents.options import Positive, Share, Size
-from surveyor.inference.mdp import EmpiricalMDP, Pairs, Slots, States
-from surveyor.types import PRNG, Batch, EnvSpec, Mask, Transition, Update
+from surveyor.inference.mdp import EmpiricalMDP, Pairs, Slots
+from surveyor.types import PRNG, Batch, EnvSpec, Mask, States, Transition, Update
 
 
 class MDPState(eqx.Module):

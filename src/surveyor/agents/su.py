@@ -7,20 +7,18 @@ from typing import ClassVar, Generic, Literal, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
-from surveyor.agents.base import PRNG, Agent, Mask, Obs
+from surveyor.agents.base import PRNG, Agent, Mask, Obs, Q
 from surveyor.agents.options import Count, Positive, Rule, Share, Size, option
 from surveyor.inference.policies import Joint, Marginal, PerExample, ReferencePolicy, entropy
 from surveyor.inference.posterior import Posterior
 from surveyor.models.deep_successors import DeepSuccessors, Normalise
 from surveyor.models.losses import Equation4, Objective, Penalty, Targets, bootstrap_factor
 from surveyor.models.optimiser import Adam
-from surveyor.models.successors import SuccessorModel
+from surveyor.models.successors import SuccessorModel, W
 from surveyor.models.tabular_successors import Layers, TabularSuccessors
 from surveyor.types import Batch, EnvSpec, Metrics, QPosterior, Schedule, Transition, Update
 
-W = Float[Array, " d"]
 Model = TypeVar("Model", bound=SuccessorModel)
 DRAWS = Rule(lambda agent: agent.policy != "per_example", "policy = joint or marginal")
 
@@ -68,7 +66,7 @@ class SuccessorUncertainties(Agent[SUState[Model], W], Generic[Model]):
         """ŵ, which evaluations act on."""
         return state.model.w
 
-    def q(self, state: SUState[Model], index: W, obs: Obs) -> Float[Array, "*b actions"]:
+    def q(self, state: SUState[Model], index: W, obs: Obs) -> Q:
         """Return ⟨ψ̂(s, ·), w⟩, which a ← argmax_z maximises over actions z."""
         return state.model.psi(obs) @ index
 

@@ -9,13 +9,13 @@ import jax.numpy as jnp
 
 from surveyor.agents.learner import Learner
 from surveyor.agents.options import Count, NonNegative, Positive, Rule, Share, Size, option
-from surveyor.agents.su import SuccessorUncertainties, SUState, W
+from surveyor.agents.su import SuccessorUncertainties, SUState
 from surveyor.errors import require
 from surveyor.inference.policies import Joint, Optimistic, ReferencePolicy
 from surveyor.inference.posterior import Posterior
 from surveyor.models.deep_successors import DeepSuccessors
 from surveyor.models.losses import Objective, Targets, Weighted, bootstrap_factor
-from surveyor.models.successors import Bounded, BoundedModel, Novelty
+from surveyor.models.successors import Bounded, BoundedModel, Novelty, W
 from surveyor.models.tabular_successors import TabularSuccessors
 from surveyor.types import PRNG, Batch, EnvSpec, Mask, Schedule, Trail, Transition
 

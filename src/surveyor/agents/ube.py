@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int
 from surveyor.agents.base import Q
 from surveyor.agents.bdqn import LastLayer, QBelief
 from surveyor.agents.options import Positive
-from surveyor.models.losses import bootstrap_factor, penalty, td_target, weighted_mean
+from surveyor.models.losses import Each, bootstrap_factor, penalty, td_target, weighted_mean
 from surveyor.models.uncertainty import DeepU, Features, TabularU, UncertaintyModel
 from surveyor.types import PRNG, Batch, EnvSpec, Obs, QPosterior, Update
 
@@ -48,11 +48,10 @@ class UBE(LastLayer[UBEState, Noise]):
 
     def init(self, spec: EnvSpec, key: PRNG) -> UBEState:
         """Return a network with Q = 0, u at its start, and the prior of every action."""
-        u = (
-            TabularU.create(spec, self.u_init, self.learning_rate)
-            if spec.tabular
-            else DeepU.create(spec, self.u_init, self.hidden, self.learning_rate)
-        )
+        if spec.tabular:
+            u = TabularU.create(spec, self.u_init, self.learning_rate)
+        else:
+            u = DeepU.create(spec, self.u_init, self.hidden, self.learning_rate)
         return UBEState(self.q_model(spec, key, outputs=False), self.prior(spec), u)
 
     def sample(self, state: UBEState, key: PRNG) -> Noise:
@@ -78,7 +77,7 @@ class UBE(LastLayer[UBEState, Noise]):
         noise = jax.random.normal(key, next_q.shape)
         sampled = jnp.argmax(next_q + self.scale * jnp.sqrt(next_u) * noise, axis=-1)
         features = self._features(state, batch.obs)
-        target = self._bellman(state, batch, features, next_u, sampled)
+        target = self._bellman(state, batch, features, _of(next_u, sampled))
 
         def loss(u: Float[Array, "b actions"]) -> Float[Array, ""]:
             return weighted_mean(penalty(_of(u, batch.action) - target, self.loss), batch)
@@ -98,18 +97,16 @@ class UBE(LastLayer[UBEState, Noise]):
         """Return u(s, ·)."""
         return state.u.value(obs, self._features(state, obs))
 
-    def _bellman(
-        self, state: UBEState, batch: Batch, features: Features, next_u: Q, action: Int[Array, " b"]
-    ) -> Float[Array, " b"]:
+    def _bellman(self, state: UBEState, batch: Batch, features: Features, next_u: Each) -> Each:
         """Return ν(s, a) + γ² u(s', a'); over several steps with ν of those between as well."""
         local = _of(state.posteriors.variance(features), batch.action)
         if (trail := batch.trail) is not None:
             between = state.posteriors.variance(self._features(state, trail.obs))
             local += jnp.sum(trail.discount**2 * _of(between, trail.action), axis=1)
-        return local + bootstrap_factor(batch, self.discount) ** 2 * _of(next_u, action)
+        return local + bootstrap_factor(batch, self.discount) ** 2 * next_u
 
 
-def _of(values: Q, action: Int[Array, "*b"]) -> Float[Array, "*b"]:
+def _of(values: Q, action: Int[Array, "*b"]) -> Each:
     return jnp.take_along_axis(values, action[..., None], axis=-1)[..., 0]
 
 

@@ -13,7 +13,6 @@ from jaxtyping import Array, Float, Int
 
 from surveyor.types import PRNG, EnvSpec, Mask, Transition
 
-States = Int[Array, "*b"]
 Pairs = Float[Array, "n actions"]  # a number for every state and action, such as a Q table
 Slots = Float[Array, "n actions slots"]  # a number for every successor that was seen
 Value = Callable[[Float[Array, "actions n"]], Float[Array, " n"]]  # V(s) from Q(·, s)

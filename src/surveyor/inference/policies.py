@@ -26,8 +26,7 @@ def greedy_policy(q: Float[Array, "..."], axis: int = -1) -> Float[Array, "..."]
 
 def entropy(policy: Float[Array, "*b actions"]) -> Float[Array, "*b"]:
     """Return the entropy of action probabilities."""
-    terms = jnp.where(policy > 0, policy * jnp.log(jnp.maximum(policy, 1e-9)), 0.0)
-    return -jnp.sum(terms, axis=-1)
+    return -jnp.sum(jax.scipy.special.xlogy(policy, policy), axis=-1)
 
 
 @runtime_checkable

@@ -18,7 +18,10 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float, Int
 
-from surveyor.types import PRNG, Mask
+from surveyor.types import PRNG, Mask, Metrics
+
+Features = Float[Array, "*n d"]
+Each = Float[Array, "*n"]
 
 FLOOR = 1e-8
 """Smallest diagonal of R as a share of its column's norm: below it float32 sees zero."""
@@ -44,19 +47,12 @@ class Posterior(eqx.Module):
         return cls(jnp.eye(d) / jnp.sqrt(jnp.float32(theta)), jnp.zeros(d), beta, zeta)
 
     def update(
-        self,
-        features: Float[Array, "*n d"],
-        targets: Float[Array, "*n"] | None = None,
-        mask: Bool[Array, "*n"] | None = None,
+        self, features: Features, targets: Each | None = None, mask: Bool[Array, "*n"] | None = None
     ) -> "Posterior":
-        """Condition on one feature row, or on many in the order in which they came.
+        """Condition on one feature row φ, or on many in the order in which they came.
 
-        **Arguments:**
-
-        - `features`: rows φ.
-        - `targets`: their r; without them only the covariance is updated, since SU takes its mean
-          from the network.
-        - `mask`: the rows to use; the others count for nothing, decay included.
+        Without `targets` r only the covariance is updated, for agents that take their mean from the
+        network. Rows outside `mask` count for nothing, decay included.
         """
         features = jnp.atleast_2d(features)
         n, d = features.shape
@@ -89,7 +85,7 @@ class Posterior(eqx.Module):
         """Σ_w."""
         return self.joint_covariance(jnp.eye(self.z.size))
 
-    def variance(self, features: Float[Array, "*n d"]) -> Float[Array, "*n"]:
+    def variance(self, features: Features) -> Each:
         """Return φᵀΣ_wφ of each row."""
         return jnp.sum(self._whiten(features) ** 2, axis=0).reshape(features.shape[:-1])
 
@@ -98,17 +94,17 @@ class Posterior(eqx.Module):
         white = self._whiten(features)
         return white.T @ white
 
-    def diagnose(self) -> dict[str, Float[Array, ""]]:
+    def diagnose(self) -> Metrics:
         """Return the trace of Σ_w and the condition number of Λ."""
         sizes = jnp.linalg.svd(self.R, compute_uv=False)
         condition = (sizes[0] / jnp.maximum(sizes[-1], 1e-30)) ** 2
         return {"posterior_trace": jnp.sum(sizes**-2.0), "posterior_condition": condition}
 
-    def _decay(self, rows: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    def _decay(self, rows: Each) -> Each:
         """Return the factor on √Λ after this many further rows: ζ^(rows/2)."""
         return jnp.float32(self.zeta) ** (rows / 2)
 
-    def _whiten(self, features: Float[Array, "*n d"]) -> Float[Array, "d rows"]:
+    def _whiten(self, features: Features) -> Float[Array, "d rows"]:
         """Return R⁻ᵀφ, a column for each row, so that ΦΣ_wΦᵀ is a Gram matrix, never indefinite."""
         return solve_triangular(self.R, features.reshape(-1, self.z.size).T, trans=1)
 
@@ -120,11 +116,8 @@ class ActionPosteriors(eqx.Module):
     """All posteriors, along the first axis of every array."""
 
     @classmethod
-    def prior(
-        cls, actions: int, d: int, theta: float, beta: float, zeta: float
-    ) -> "ActionPosteriors":
-        """Return N(0, θI) for every action, with likelihood variance β and decay ζ."""
-        one = Posterior.prior(d, theta, beta, zeta)
+    def prior(cls, one: Posterior, actions: int) -> "ActionPosteriors":
+        """Return the same prior for every action."""
         return cls(jax.tree.map(lambda x: jnp.broadcast_to(x, (actions, *x.shape)), one))
 
     def update(
@@ -148,7 +141,7 @@ class ActionPosteriors(eqx.Module):
         draw = jax.vmap(lambda one, key, mean: one.sample(key, (), mean))
         return draw(self.each, jax.random.split(key, len(mean)), mean)
 
-    def variance(self, features: Float[Array, "*n d"]) -> Float[Array, "*n actions"]:
+    def variance(self, features: Features) -> Float[Array, "*n actions"]:
         """Return φᵀΣ_aφ of each row, under every action."""
         return jax.vmap(lambda one: one.variance(features), out_axes=-1)(self.each)
 
@@ -159,7 +152,7 @@ class ActionPosteriors(eqx.Module):
         joint = jnp.einsum("aij,ab->iajb", blocks, jnp.eye(actions))
         return joint.reshape(n * actions, n * actions)
 
-    def diagnose(self) -> dict[str, Float[Array, ""]]:
+    def diagnose(self) -> Metrics:
         """Return the trace of Σ over the weights of all actions, and the worst condition number."""
         found = jax.lax.map(lambda one: one.diagnose(), self.each)
         trace, condition = found["posterior_trace"], found["posterior_condition"]

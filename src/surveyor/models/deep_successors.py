@@ -16,8 +16,6 @@ from surveyor.types import PRNG, EnvSpec, Obs
 
 Hidden = Float[Array, "h b"]
 Normalise = Literal["each", "together", "none"]
-"""Norm of φ: 1 for each action (paper), 1 for all actions together (released Atari code), or as it
-comes (released tabular code)."""
 
 
 class SuccessorNet(eqx.Module):

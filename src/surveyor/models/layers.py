@@ -71,18 +71,14 @@ class Dense(eqx.Module):
 
 
 class Convolution(eqx.Module):
-    """A convolution without padding over images (channels, height, width, batch), and a ReLU."""
+    """A convolution without padding over images (channels, height, width, batch), and a ReLU.
+
+    The kernel is a multiple of the stride.
+    """
 
     dense: Dense
     kernel: int = eqx.field(static=True)
     stride: int = eqx.field(static=True)
-
-    @classmethod
-    def create(
-        cls, key: PRNG, inputs: int, channels: int, kernel: int, stride: int
-    ) -> "Convolution":
-        """Draw weights for this many input channels; the kernel is a multiple of the stride."""
-        return cls(Dense.create(key, kernel**2 * inputs, channels), kernel, stride)
 
     def size(self, side: int) -> int:
         """Return the length of an image's side after the convolution."""
@@ -138,7 +134,8 @@ class Torso(eqx.Module):
         if kind != "mlp":
             h, w, c, channels_first = _image(spec, kind)
             for channels, kernel, stride in CONVOLUTIONS[kind]:
-                convolutions.append(Convolution.create(next(keys), c, channels, kernel, stride))
+                dense = Dense.create(next(keys), kernel**2 * c, channels)
+                convolutions.append(Convolution(dense, kernel, stride))
                 h, w, c = convolutions[-1].size(h), convolutions[-1].size(w), channels
             if min(h, w) < 1:
                 raise SurveyorError(

@@ -14,7 +14,6 @@ from surveyor.types import Batch, Update
 Each = Float[Array, "*b"]
 PerHead = Float[Array, "b g"]
 Penalty = Literal["squared", "smooth_l1"]
-"""Penalty of an error: squared (paper) or smooth-L1 (released code)."""
 
 
 def penalty(error: Float[Array, "*n"], kind: Penalty) -> Float[Array, "*n"]:

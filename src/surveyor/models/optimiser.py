@@ -81,6 +81,5 @@ class Trained(eqx.Module, Generic[Params]):
         gradients = jax.lax.optimization_barrier(gradients)  # or XLA computes them more than once
         net, moments = self.adam.update(self.net, gradients, self.moments)
         step = self.step + 1
-        due = step % self.target_every == 0
-        target = jax.lax.cond(due, lambda: net, lambda: self.target)
+        target = jax.lax.cond(step % self.target_every == 0, lambda: net, lambda: self.target)
         return Trained(net, target, moments, step, self.adam, self.target_every)

@@ -91,11 +91,6 @@ class QNet(eqx.Module):
         q = matmul(self.W.T, self.torso(rows)).T.reshape(*lead, self.heads, -1)
         return q if heads is None else q[..., heads, :]
 
-    def taken(self, batch: Batch, heads: Heads) -> PerHead:
-        """Return Q(s, a) of the actions in a batch."""
-        action = batch.action[:, None, None]
-        return jnp.take_along_axis(self.q(batch.obs, heads), action, axis=-1)[..., 0]
-
 
 class DeepQ(eqx.Module):
     """All heads share one network, whose hidden layer is φ(s), with its target network."""
@@ -113,7 +108,7 @@ class DeepQ(eqx.Module):
         torso: TorsoName,
         adam: Adam,
         target_every: int,
-        outputs: bool = True,
+        outputs: bool,
     ) -> "DeepQ":
         """Draw normal weights; with `outputs` false W and so Q start at zero."""
         torso_key, output_key = jax.random.split(key)
@@ -177,14 +172,7 @@ class TabularQ(eqx.Module):
 
     @classmethod
     def create(
-        cls,
-        spec: EnvSpec,
-        key: PRNG,
-        *,
-        heads: int,
-        width: int,
-        learning_rate: float,
-        outputs: bool = True,
+        cls, spec: EnvSpec, key: PRNG, *, heads: int, width: int, adam: RowAdam, outputs: bool
     ) -> "TabularQ":
         """Draw Xavier normal tables; with `outputs` false W and so Q start at zero."""
         hidden_key, output_key = jax.random.split(key)
@@ -192,7 +180,7 @@ class TabularQ(eqx.Module):
         U = jax.random.normal(hidden_key, (n * k, h)) * (2 / (n + h)) ** 0.5
         W = jax.random.normal(output_key, (k, h * a)) * (2 / (h + a)) ** 0.5 * outputs
         shared = Table.create(jnp.concatenate([jnp.zeros((k, h)), W], axis=1))
-        return cls(Table.create(U), shared, jnp.zeros(k, jnp.int32), RowAdam(learning_rate))
+        return cls(Table.create(U), shared, jnp.zeros(k, jnp.int32), adam)
 
     @property
     def heads(self) -> int:
@@ -264,10 +252,6 @@ class FixedTable(eqx.Module):
     def q(self, obs: States, heads: Heads) -> QValues:
         """Return Q(s, ·) of these heads."""
         return self.values[obs[..., None], heads]
-
-    def taken(self, batch: Batch, heads: Heads) -> PerHead:
-        """Return Q(s, a) of the actions in a batch."""
-        return self.values[batch.obs[:, None], heads, batch.action[:, None]]
 
 
 FixedQ = FixedTable | QNet

@@ -1,6 +1,5 @@
 """The paper's Atari experiment: train, evaluate by its protocol, fill table 1 and figure 4."""
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from surveyor.paper.options import AtariOptions
 from surveyor.paper.studies import StoppedError
 from surveyor.runs.evaluation import EvaluationPlan
 from surveyor.sweeps import spec
-from surveyor.sweeps.spec import Planned
 from surveyor.sweeps.text import table, write
 from surveyor.sweeps.train import train
 
@@ -26,52 +24,34 @@ QUICK_AGENT = {"warmup": 1_000, "replay_capacity": 10_000}
 """Hyperparameters of `--quick`."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Experiment:
-    """Runs to train, and how they are evaluated."""
+def experiment(options: AtariOptions) -> tuple[dict[str, Any], EvaluationPlan]:
+    """Return the specification of the runs, and how they are evaluated.
 
-    games: list[str]
-    """Games in any usual spelling."""
-    agents: list[str]
-    """Names of the agents, which take their default presets."""
-    seeds: int
-    frames: int
-    """Frames of training per run."""
-    evaluation: EvaluationPlan
-    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
-    """Hyperparameters that differ from the presets."""
-
-    def planned(self) -> list[Planned]:
-        """Return the runs; raise `SurveyorError` for a game that the paper does not have."""
-        for game in self.games:
-            if spelt(game) is None:
-                raise unknown("game of the paper", game, sorted(atari.scores()))
-        content = {
-            "envs": [f"ALE/{name}" for name in dict.fromkeys(map(spelt, self.games))],
-            "seeds": self.seeds,
-            "frames": self.frames,
-            "agents": [{"agent": agent, "set": self.settings} for agent in self.agents],
-        }
-        return spec.plan(content, "surveyor paper atari")
-
-
-def experiment(options: AtariOptions) -> Experiment:
-    """Return the experiment of the options; those not given are the paper's, or `--quick`'s."""
+    Options not given are the paper's, or `--quick`'s. Raise `SurveyorError` for a game that the
+    paper does not have.
+    """
     chosen: dict[str, Any] = dict(QUICK if options.quick else FULL)
     chosen |= {name: value for name in FULL if (value := getattr(options, name)) is not None}
     games = list(atari.scores()) if "all" in chosen["games"] else chosen["games"]
-    evaluation = EvaluationPlan(chosen["tests"], chosen["episodes"])
+    for game in games:
+        if spelt(game) is None:
+            raise unknown("game of the paper", game, sorted(atari.scores()))
     settings = QUICK_AGENT if options.quick else {}
-    return Experiment(
-        games, options.agents, chosen["seeds"], chosen["frames"], evaluation, settings
-    )
+    content = {
+        "envs": [f"ALE/{name}" for name in dict.fromkeys(map(spelt, games))],
+        "seeds": chosen["seeds"],
+        "frames": chosen["frames"],
+        "agents": [{"agent": agent, "set": settings} for agent in options.agents],
+    }
+    return content, EvaluationPlan(chosen["tests"], chosen["episodes"])
 
 
 def run(options: AtariOptions) -> None:
     """Train and evaluate the runs that have not been, then write atari, table1 and fig4."""
-    chosen = experiment(options)
+    content, evaluation = experiment(options)
+    planned = spec.plan(content, "surveyor paper atari")
     runs = str(options.out / "runs") if options.runs is None else options.runs
-    results = train(chosen.planned(), runs, options, RunOptions(evaluation=chosen.evaluation))
+    results = train(planned, runs, options, RunOptions(evaluation=evaluation))
     if not all(result and result["finished"] for result in results):
         failures = [result["failure"] for result in results if result and "failure" in result]
         raise SurveyorError(failures[0]) if failures else StoppedError

@@ -2,13 +2,16 @@
 
 import dataclasses
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.random import Generator
 
 from surveyor import agents
 from surveyor.agents.base import Agent
+from surveyor.agents.options import require
 from surveyor.envs import atari
 from surveyor.envs.atari import Table, human_normalised
 from surveyor.errors import SurveyorError
@@ -17,12 +20,15 @@ from surveyor.runs import storage
 from surveyor.runs.config import Config
 from surveyor.runs.folder import RunFolder
 from surveyor.sweeps import status, summary
+from surveyor.sweeps.statistics import RESAMPLES
 
 SCORES: tuple[Score, ...] = get_args(Score)
 """Scores of a run: its best evaluation, as in the paper; its last one; the mean of all."""
 Kind = Score | Literal["training", "published"]
 Scores = dict[str, list[float]]
 """Raw scores of all seeds, by game."""
+Games = list[np.ndarray]
+"""Scores of all seeds, for each game."""
 PUBLISHED = {
     "su": "Successor Uncertainties",
     "bootdqn": "Bootstrapped DQN",
@@ -50,7 +56,7 @@ class Column:
     published: bool = False
     """True for scores from the paper's table 5."""
 
-    def normalised(self, games: list[str], human: Table) -> list[np.ndarray]:
+    def normalised(self, games: list[str], human: Table) -> Games:
         """Return the scores of all seeds of each game: 0 is the random policy, 1 a human."""
         return [
             np.array([human_normalised(game, score, human) or 0.0 for score in self.scores[game]])
@@ -75,16 +81,16 @@ def beside(own: Columns) -> Columns:
     rest = {}
     for name, column in published().items():
         known = {game: values for game, values in column.scores.items() if game in games}
-        if known:
-            rest[f"{name} published"] = Column(f"{column.label}, published", known, True)
+        rest[f"{name} published"] = Column(f"{column.label}, published", known, True)
     return own | rest
 
 
 def read(options: AtariTableOptions) -> tuple[Columns, Kind]:
     """Return published columns, below those of the runs in the options if any, and their kind."""
     if options.runs is None:
+        require(options.score is None, "--score is for your own runs: give them with --runs.")
         return published(), "published"
-    own, kind = collect(options.runs, options.score)
+    own, kind = collect(options.runs, options.score or "best")
     return beside(own), kind
 
 
@@ -146,15 +152,10 @@ def describe(agent: Agent) -> str:
     presets = [name for name, preset in entry.presets.items() if "atari" in preset.values]
     if len(presets) < 2:
         return entry.title
-    values = dataclasses.asdict(agent)
-    changes = {
-        name: [
-            f"{option} {values[option]}"
-            for option, value in dataclasses.asdict(type(agent).preset("atari", name)).items()
-            if values[option] != value
-        ]
-        for name in presets
-    }
+    values, changes = dataclasses.asdict(agent), {}
+    for name in presets:
+        usual = dataclasses.asdict(type(agent).preset("atari", name))
+        changes[name] = [f"{key} {values[key]}" for key in usual if values[key] != usual[key]]
     nearest = min(changes, key=lambda name: len(changes[name]))
     return f"{entry.title} ({', '.join([nearest, *changes[nearest]])})"
 
@@ -166,7 +167,7 @@ def _evaluations(path: Path) -> list[float]:
 
 def _late(run: status.RunStatus, path: Path) -> list[float]:
     """Return the mean return in the last tenth of training."""
-    curves = summary.grouped([run], {run.name: summary.points_of(path)})
+    curves = summary.grouped([run], {run.name: summary.points(RunFolder(path).metrics())})
     return [curve.score for every in curves.values() for curve in every]
 
 
@@ -176,6 +177,15 @@ def spelt(game: str) -> str | None:
     return next((name for name in atari.scores() if name.replace("_", "") == plain), None)
 
 
-def resampled(rng: np.random.Generator, seeds: np.ndarray) -> np.ndarray:
-    """Draw as many seeds again, with replacement."""
-    return seeds[rng.integers(0, len(seeds), len(seeds))]
+def interval(rng: Generator, games: Games, statistic: Callable[[Games], Any]) -> np.ndarray | None:
+    """Return both ends of a statistic's 95% interval, or None if every game has one seed.
+
+    The bootstrap is stratified: it draws as many seeds again, with replacement, in every game.
+    """
+    if all(len(seeds) == 1 for seeds in games):
+        return None
+    draws = [
+        statistic([seeds[rng.integers(0, len(seeds), len(seeds))] for seeds in games])
+        for _ in range(RESAMPLES)
+    ]
+    return np.quantile(draws, (0.025, 0.975), axis=0)

@@ -15,8 +15,6 @@ PAPER_SLOPE, PAPER_INTERCEPT = 2.5, -0.95
 BOOTSTRAP_SLOPE = 3.0
 """Slope of Bootstrap+Prior, as the paper quotes it from Osband et al. (2018)."""
 PAPER_SIZES = list(range(20, 161, 20))
-BEYOND = [200, 240]
-"""Sizes beyond the paper's, which had too little memory for them."""
 LINES = {
     "SU (released)": drawing.BLUE,
     "SU (text)": drawing.PURPLE,
@@ -36,7 +34,8 @@ def paper_line(size: Any) -> Any:
 
 def cells(*, quick: bool, beyond: bool) -> list[Cell]:
     """Return every point: few if `quick`; if `beyond`, SU+ also at sizes beyond the paper's."""
-    released, plus = PAPER_SIZES, PAPER_SIZES + (BEYOND if beyond else [])
+    beyond_paper = [200, 240] if beyond else []  # the paper had too little memory for them
+    released, plus = PAPER_SIZES, PAPER_SIZES + beyond_paper
     text, psrl, bootstrap = [10, 20], [20, 40, 60, 80], [10, 15, 20, 25]
     if quick:
         released, text, plus, psrl, bootstrap = [10, 20], [10], [10, 20, 40], [10, 20], [10]

@@ -8,9 +8,8 @@ from surveyor import drawing
 from surveyor.drawing import BLUE, GREY, RED
 from surveyor.envs.atari import Table
 from surveyor.errors import SurveyorError
-from surveyor.paper.atari_scores import CHOSEN, Column, Columns, Kind, read, resampled
+from surveyor.paper.atari_scores import CHOSEN, Column, Columns, Kind, interval, read
 from surveyor.paper.options import AtariTableOptions
-from surveyor.sweeps.statistics import RESAMPLES
 from surveyor.sweeps.text import table, write
 
 PRINTED_WINS = {"bootdqn": 36, "ube": 43, "dqn": 42}
@@ -63,12 +62,8 @@ def differences(ours: Column, theirs: Column, human: Table) -> dict[str, Gap]:
     games = [game for game in ours.scores if game in theirs.scores]
     normalised = [column.normalised(games, human) for column in (ours, theirs)]
     for game, mine, other in zip(games, *normalised, strict=True):
-        low = high = None
-        if len(mine) > 1 or len(other) > 1:
-            draws = [
-                resampled(rng, mine).mean() - resampled(rng, other).mean() for _ in range(RESAMPLES)
-            ]
-            low, high = map(float, np.quantile(draws, (0.025, 0.975)))
+        ends = interval(rng, [mine, other], lambda pair: pair[0].mean() - pair[1].mean())
+        low, high = (None, None) if ends is None else map(float, ends)
         found[game] = (float(mine.mean() - other.mean()), low, high)
     return found
 

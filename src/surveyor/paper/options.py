@@ -74,9 +74,9 @@ class AtariTableOptions:
     runs: str | None = None
     """Folder or URL of Atari runs to score, such as those of `surveyor paper atari`. By default
     the paper's published scores are shown."""
-    score: Score = "best"
-    """Score of a run: its best evaluation (as in the paper, and optimistic), its last one, or the
-    mean of all."""
+    score: Score | None = None
+    """Score of a run: its best evaluation (by default, as in the paper, and optimistic), its last
+    one, or the mean of all."""
     human: Table = "paper"
     """Human and random scores of 5-minute episodes, as in the paper, or of 30-minute episodes."""
     out: Path = Path("paper")

@@ -163,15 +163,13 @@ def train_cells(cells: Collection[Cell], out: Path) -> list[Outcome]:
     return outcomes
 
 
-def _train(configs: list[Config], total: int, out: Path) -> list[Record]:
+def _train(configs: list[Config], total: int, out: Path) -> list[Record | None]:
     with Overview(configs, total - len(configs)) as overview:
-        found = pool.train_all(configs, out, overview)
-    results = []
-    for result in found:
+        results = pool.train_all(configs, out, overview)
+    for result in results:
         if result is None or not result.pop("finished"):
             reason = (result or {}).get("failure")
             raise StoppedError if reason is None else SurveyorError(reason)
-        results.append(result)
     return results
 
 

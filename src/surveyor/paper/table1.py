@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from surveyor.envs.atari import Table
-from surveyor.paper.atari_scores import CHOSEN, Columns, Kind, read, resampled
+from surveyor.paper.atari_scores import CHOSEN, Columns, Games, Kind, interval, read
 from surveyor.paper.options import AtariTableOptions
-from surveyor.sweeps.statistics import RESAMPLES
 from surveyor.sweeps.text import table, write
 
 PRINTED = {
@@ -47,12 +46,12 @@ def show(out: Path, human: Table, columns: Columns, kind: Kind) -> None:
     for key, column in columns.items():
         values = column.normalised(list(column.scores), human)
         data[key] = {"percentiles": percentiles(values).tolist(), "games": len(values)}
-        if (interval := _interval(values)) is not None:
-            data[key] |= {"low": interval[0].tolist(), "high": interval[1].tolist()}
+        if (ends := _interval(values)) is not None:
+            data[key] |= {"low": ends[0].tolist(), "high": ends[1].tolist()}
     write(out, "table1", {"human": human, "score": kind, "columns": data}, lines)
 
 
-def percentiles(games: list[np.ndarray]) -> np.ndarray:
+def percentiles(games: Games) -> np.ndarray:
     """Return the quartiles over games of the seeds' means, and the percentage above a human."""
     means = np.array([seeds.mean() for seeds in games])
     return np.array([*np.percentile(means, (25, 50, 75)), 100 * np.mean(means > 1)])
@@ -74,19 +73,14 @@ def rows_of(columns: Columns, human: Table) -> list[str]:
     return table(header, rows)
 
 
-def _interval(values: list[np.ndarray]) -> np.ndarray | None:
-    """Return both ends of the percentiles' 95% intervals, or None if every game has one seed."""
-    if all(len(seeds) == 1 for seeds in values):
-        return None
-    rng = np.random.default_rng(0)  # a stratified bootstrap: seeds within every game
-    draws = [percentiles([resampled(rng, seeds) for seeds in values]) for _ in range(RESAMPLES)]
-    return np.quantile(draws, (0.025, 0.975), axis=0)
+def _interval(values: Games) -> np.ndarray | None:
+    return interval(np.random.default_rng(0), values, percentiles)
 
 
-def _with_intervals(values: list[np.ndarray]) -> list[str]:
-    found, interval = percentiles(values), _interval(values)
+def _with_intervals(values: Games) -> list[str]:
+    found, ends = percentiles(values), _interval(values)
     cells = [*(f"{value:.3f}" for value in found[:3]), f"{found[3]:.2f}%"]
-    if interval is None:
+    if ends is None:
         return cells
-    ends = zip(cells, *interval, (3, 3, 3, 2), strict=True)
-    return [f"{cell} ({low:.{digits}f} to {high:.{digits}f})" for cell, low, high, digits in ends]
+    rows = zip(cells, *ends, (3, 3, 3, 2), strict=True)
+    return [f"{cell} ({low:.{digits}f} to {high:.{digits}f})" for cell, low, high, digits in rows]

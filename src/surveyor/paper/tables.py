@@ -6,6 +6,7 @@ from typing import Any
 
 from surveyor import SU, BootDQN, SUPlus
 from surveyor.agents.base import Agent
+from surveyor.agents.options import require
 from surveyor.paper.options import GridSearchOptions, Problem, Source, TableOptions
 from surveyor.paper.studies import Cell, Outcome, train_cells
 from surveyor.sweeps.text import table, write
@@ -110,9 +111,9 @@ def gridsearch(options: GridSearchOptions) -> None:
     seeds = options.seeds or (1 if options.quick else 3)
     episodes = 600 if options.quick else 5000
     lines, data = [f"# Grid search: {options.problem}", ""], []
-    for search in SEARCHES[options.problem]:
-        if options.algorithm not in ("all", search.algorithm):
-            continue
+    searches = [s for s in SEARCHES[options.problem] if options.algorithm in ("all", s.algorithm)]
+    require(searches != [], f"There is no search of {options.algorithm} on the {options.problem}.")
+    for search in searches:
         cells = search.cells(options.source, seeds=seeds, episodes=episodes, thin=options.quick)
         outcomes = train_cells(cells.values(), options.out / "runs")
         ranked = sorted(zip(cells, outcomes, strict=True), key=_rank)

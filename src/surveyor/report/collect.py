@@ -22,8 +22,6 @@ from surveyor.sweeps.status import RunStatus
 
 POINTS = 240
 """Points of a run's curves, each the mean of the records since the previous point."""
-CURVE_POINTS = 100
-"""Points of curves over seeds."""
 
 
 def collect(
@@ -72,7 +70,6 @@ def _run(folder: Path, each: RunStatus) -> tuple[Page, list[tuple[float, float]]
     """Return a run's row of the table with its details, and its return over time."""
     config, result = each.config, each.result or {}
     records, missing, notes = _records(folder / each.name, each.state)
-    points = [found for record in records if (found := summary.point(record)) is not None]
     names = ("name", "label", "state", "done", "budget", "reason")
     run = {
         **{key: getattr(each, key) for key in names},
@@ -87,7 +84,7 @@ def _run(folder: Path, each: RunStatus) -> tuple[Page, list[tuple[float, float]]
         "missing": missing,
         "notes": notes,
     }
-    return run, points
+    return run, summary.points(records)
 
 
 def _records(path: Path, state: str) -> tuple[list[Record], list[str], list[str]]:
@@ -128,7 +125,7 @@ def _metrics(records: list[Record]) -> dict[str, list[float | None]]:
         if name in ("step", "frames", "episode", "episodes"):
             found = [status.number(part[-1].get(name)) for part in parts]
         elif name == "returns":
-            points = [[found for r in part if (found := summary.point(r))] for part in parts]
+            points = map(summary.points, parts)
             name, found = "return", [_mean(earned for _, earned in part) for part in points]
         else:
             found = [_mean([status.number(record.get(name)) for record in part]) for part in parts]
@@ -148,7 +145,7 @@ def _curves(found: summary.Curves, statuses: list[RunStatus]) -> list[Page]:
     panels: dict[str, list[Page]] = {}
     for (label, env), runs in found.items():
         records = max(len(run.times) for run in runs)
-        times, values = pictures.common(runs, max(2, min(CURVE_POINTS, records)))
+        times, values = pictures.common(runs, max(2, min(100, records)))
         if not len(times):
             continue
         mean = packed(values.mean(axis=0))
@@ -167,12 +164,10 @@ def _scaling(statuses: list[RunStatus]) -> list[Page]:
     """Return the time to solve a problem over its size: medians over seeds, and every run."""
     found: dict[str, dict[str, dict[int, list[float | None]]]] = {}
     for each in statuses:
-        if each.config is None or each.result is None:
-            continue
-        family = each.config.family
-        if (size := family.size(each.config.env)) is not None:
-            by_size = found.setdefault(family.name, {}).setdefault(each.label, {})
-            by_size.setdefault(size, []).append(status.number(each.result.get("solved_at")))
+        config, result = each.config, each.result
+        if config and result and (size := config.family.size(config.env)) is not None:
+            by_size = found.setdefault(config.family.name, {}).setdefault(each.label, {})
+            by_size.setdefault(size, []).append(status.number(result.get("solved_at")))
     return [
         {"family": family, "series": [_growth(label, by_size) for label, by_size in labels.items()]}
         for family, labels in found.items()

@@ -16,9 +16,6 @@ from surveyor.envs.functional import coloured
 from surveyor.errors import missing
 from surveyor.runs.checkpoint import write_atomically
 
-MIN_SIDE = 160
-"""Pixels below which the shorter side of a picture is not reduced."""
-
 
 def render(data: str) -> str:
     """Return the whole page around data that is JSON."""
@@ -68,7 +65,7 @@ def packed(array: Any) -> dict[str, Any]:
 
 def picture(pixels: np.ndarray) -> str:
     """Return a picture (rows, columns, colours) as the data URL of a PNG, reduced if large."""
-    stride = max(1, min(pixels.shape[:2]) // MIN_SIDE)
+    stride = max(1, min(pixels.shape[:2]) // 160)  # at least 160 pixels stay of the shorter side
     pixels = np.ascontiguousarray(_coloured(pixels)[::stride, ::stride])
     height, width, _ = pixels.shape
     rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1)

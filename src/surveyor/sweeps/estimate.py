@@ -29,11 +29,9 @@ class Estimate(NamedTuple):
 
 def estimates(configs: list[Config]) -> list[Estimate]:
     """Return an estimate for every run, one for all environments of a family that are alike."""
-    known: dict[Any, Estimate] = {}
     kinds = [(c.agent, c.family.name if c.family.alike else c.env, c.budget) for c in configs]
-    for kind, config in zip(kinds, configs, strict=True):
-        if kind not in known:
-            known[kind] = estimate(config)
+    alike = dict(zip(kinds, configs, strict=True))
+    known = {kind: estimate(config) for kind, config in alike.items()}
     return [known[kind] for kind in kinds]
 
 
@@ -50,10 +48,9 @@ def estimate(config: Config) -> Estimate:
 
 def _size(leaf: Any, budget: int) -> int:
     """Return the bytes of an array; of a NumPy array, which is a replay, the part to be filled."""
-    rows = leaf.shape[:1]
     if isinstance(leaf, np.ndarray):
-        rows = tuple(min(row, budget) for row in rows)
-    return math.prod((*rows, *leaf.shape[1:])) * np.dtype(leaf.dtype).itemsize
+        return np.atleast_1d(leaf)[:budget].nbytes
+    return math.prod(leaf.shape) * np.dtype(leaf.dtype).itemsize
 
 
 def in_bytes(size: int) -> str:

@@ -13,8 +13,6 @@ LETTER = 0.085
 """Approximate width of a letter in a label, in inches."""
 SHOWN = len(drawing.COLOURS)
 """Largest number of labels in a picture."""
-SMOOTHING = 0.03
-"""Share of a learning curve over which each point is averaged."""
 
 
 def curves(found: Curves, labels: list[str], path: Path) -> Path:
@@ -61,7 +59,7 @@ def common(runs: list[Curve], points: int = 200) -> tuple[np.ndarray, np.ndarray
     runs = ended or runs
     end = (max if ended else min)(float(run.times[-1]) for run in runs)
     times = np.linspace(end / points, end, points)
-    half = max(SMOOTHING * end / 2, end / points)
+    half = max(0.03 * end / 2, end / points)  # a point is the mean over 3% of the curve
     values = np.full((len(runs), points), np.nan)
     for row, run in zip(values, runs, strict=True):
         for i, time in enumerate(times):

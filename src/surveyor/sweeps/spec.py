@@ -10,7 +10,6 @@
     [[agents]]
     agent = "dqn"
     label = "DQN, other rates"                 # its name in plots
-    preset = "minatar"                         # else the default for the environment
     set = { hidden = 256 }                     # one value each
     grid = { learning_rate = [1e-4, 5e-4] }    # every combination of these
 
@@ -91,8 +90,10 @@ def _check_distinct(found: list[Planned]) -> None:
 def _check_used(content: dict[str, Any], found: list[Planned]) -> None:
     """Raise `SurveyorError` if a key has no effect on any environment of the specification."""
     kinds = [run.config.family for run in found]
+    by_episodes = (any(kind.by_episodes for kind in kinds), "is learnt by episodes")
     uses = {
-        "episodes": (any(kind.by_episodes for kind in kinds), "is learnt by episodes"),
+        "episodes": by_episodes,
+        "keep_going": by_episodes,
         "steps": (any(not kind.by_episodes for kind in kinds), "is learnt by steps"),
         "frames": (any(kind.unit == "frames" for kind in kinds), "is counted in frames"),
         "protocol": (any(kind.protocols for kind in kinds), "has protocols"),
@@ -133,16 +134,16 @@ def _runs(entry: dict[str, Any]) -> Iterator[Planned]:
     require(type(entry.get("keep_going", False)) is bool, "keep_going takes true or false.")
     preset = {"preset": entry["preset"]} if "preset" in entry else {}
     for point in _grid(entry):
+        changes = {**_table(entry, "set"), **point}
         # An agent without a label is called by the settings that distinguish it.
-        apart = point if "label" in entry else {**preset, **_table(entry, "set"), **point}
+        apart = point if "label" in entry else {**preset, **changes}
         said = [f"{key} {value}" for key, value in apart.items()]
         label = ", ".join([entry.get("label", entry["agent"]), *said])
-        for env in envs:
-            agent = _agent(entry, env, point)
-            yield from (Planned(_config(entry, agent, env, seed), label) for seed in seeds)
+        for env, seed in itertools.product(envs, seeds):
+            yield Planned(_config(entry, env, seed, changes), label)
 
 
-def _config(entry: dict[str, Any], agent: Agent, env: str, seed: int) -> Config:
+def _config(entry: dict[str, Any], env: str, seed: int, changes: dict[str, Any]) -> Config:
     family = families.find(env)
     # A budget of another kind is for other environments of the same sweep.
     usable = {"episodes": ("episodes",), "steps": ("steps",), "frames": ("steps", "frames")}
@@ -152,9 +153,10 @@ def _config(entry: dict[str, Any], agent: Agent, env: str, seed: int) -> Config:
     require(len(budget) < 2, both)
     protocol = entry.get("protocol") if family.protocols else None
     require(isinstance(protocol, str | None), f"protocol takes a text, not {protocol!r}.")
-    solved = not entry.get("keep_going", False)
+    solved = not (family.by_episodes and entry.get("keep_going", False))
     options = {"seed": seed, "stop_when_solved": solved, "protocol": protocol}
-    return api.configure(agent, env, **budget, **options)
+    agent = _agent(entry, env, changes)
+    return api.configure(agent, env, **budget, **options, given=changes)
 
 
 def _whole(entry: dict[str, Any], key: str) -> int:
@@ -166,13 +168,10 @@ def _whole(entry: dict[str, Any], key: str) -> int:
     return int(value)
 
 
-def _agent(entry: dict[str, Any], env: str, point: dict[str, Any]) -> Agent:
+def _agent(entry: dict[str, Any], env: str, changes: dict[str, Any]) -> Agent:
     base = agents.preset(entry["agent"], families.find(env).preset(env), entry.get("preset"))
     fields = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
-    common = _table(entry, "set")
-    if both := common.keys() & point.keys():
-        raise SurveyorError(f"{both.pop()} is both in set and in grid.")
-    changes = {**common, **point}
+    fitting = dict(changes)
     for key, value in changes.items():
         if key not in fields:
             raise unknown("hyperparameter", key, fields)
@@ -181,16 +180,17 @@ def _agent(entry: dict[str, Any], env: str, point: dict[str, Any]) -> Agent:
         fits = fits and isinstance(value, bool) == (kind is bool)
         require(fits or fields[key] is None, f"{key} takes {kind.__name__}, not {value!r}.")
         try:
-            changes[key] = float(value) if kind is float else value
+            fitting[key] = float(value) if kind is float else value
         except OverflowError:
             raise SurveyorError(f"{key} is too large.") from None
-    return dataclasses.replace(base, **changes)
+    return dataclasses.replace(base, **fitting)
 
 
 def _grid(entry: dict[str, Any]) -> list[dict[str, Any]]:
     grid = _table(entry, "grid")
     require(grid != {} or "grid" not in entry, f"the grid of {entry['agent']} is empty.")
     for key, values in grid.items():
+        require(key not in _table(entry, "set"), f"{key} is both in set and in grid.")
         require(isinstance(values, list), f"the grid of {key} takes a list, not {values!r}.")
         require(values != [], f"the grid of {key} is empty; it needs a list of values.")
     points = itertools.product(*grid.values())

@@ -1,8 +1,8 @@
 """Results of the runs in a folder: learning curves, scores, and statistics over tasks."""
 
 import dataclasses
+import itertools
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,6 @@ from surveyor.runs.storage import Storage
 from surveyor.sweeps import statistics
 from surveyor.sweeps.status import RunStatus, number
 from surveyor.sweeps.text import table
-
-LATE = 0.9
-"""Share of the budget after which returns count for the score."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +33,7 @@ class Curve:
     @property
     def score(self) -> float:
         """Mean return in the last tenth of the budget; the last return if there is none."""
-        late = self.returns[self.times > LATE * self.budget]
+        late = self.returns[self.times > 0.9 * self.budget]
         return float(np.mean(late if len(late) else self.returns[-1:]))
 
 
@@ -49,15 +46,10 @@ Scores = dict[str, dict[str, list[float]]]
 def curves(where: Storage, statuses: list[RunStatus]) -> Curves:
     """Return the learning curves of all runs; raise `SurveyorError` if there are none yet."""
     with where.mirrored() as folder:
-        points = {each.name: points_of(folder / each.name) for each in statuses}
-    if not (found := grouped(distinguish(statuses)[0], points)):
+        known = {each.name: points(RunFolder(folder / each.name).metrics()) for each in statuses}
+    if not (found := grouped(distinguish(statuses)[0], known)):
         raise SurveyorError("None of the runs has a return to show yet.")
     return found
-
-
-def points_of(path: Path) -> list[tuple[float, float]]:
-    """Return a run's learning curve as pairs of time and mean return."""
-    return [found for record in RunFolder(path).metrics() if (found := point(record)) is not None]
 
 
 def distinguish(statuses: list[RunStatus]) -> tuple[list[RunStatus], list[str]]:
@@ -102,13 +94,17 @@ def grouped(statuses: list[RunStatus], points: dict[str, list[tuple[float, float
     return found
 
 
-def point(record: Record) -> tuple[float, float] | None:
-    """Return time and mean return of a record, or None if it has none."""
-    when, earned = number(record.get("step")), number(record.get("return"))
-    if isinstance(record.get("returns"), list):
-        known = [value for value in map(number, record["returns"]) if value is not None]
-        when, earned = number(record.get("episode")), float(np.mean(known)) if known else None
-    return None if when is None or earned is None else (when, earned)
+def points(records: list[Record]) -> list[tuple[float, float]]:
+    """Return time and mean return of every record that has both."""
+    found = []
+    for record in records:
+        when, earned = number(record.get("step")), number(record.get("return"))
+        if isinstance(record.get("returns"), list):
+            known = [value for value in map(number, record["returns"]) if value is not None]
+            when, earned = number(record.get("episode")), float(np.mean(known)) if known else None
+        if when is not None and earned is not None:
+            found.append((when, earned))
+    return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,16 +135,13 @@ def summarise(found: Curves) -> Summary:
     from the uniform agent to DQN if both were trained, else from the worst run to the best.
     """
     envs = list(dict.fromkeys(env for _, env in found))
-    labels = list(dict.fromkeys(label for label, _ in found))
-    ended = {place: [c.score for c in curves if c.ended] for place, curves in found.items()}
-    scores = {
-        label: {env: ended[label, env] for env in envs if ended.get((label, env))}
-        for label in labels
-    }
-    envs = [env for env in envs if any(env in by_env for by_env in scores.values())]
-    scores = {label: by_env for label, by_env in scores.items() if by_env}
+    scores: Scores = {}
+    for label, env in itertools.product(dict.fromkeys(label for label, _ in found), envs):
+        if ended := [curve.score for curve in found.get((label, env), ()) if curve.ended]:
+            scores.setdefault(label, {})[env] = ended
     if not scores:
         raise SurveyorError("None of the runs has ended, so there is nothing to score.")
+    envs = [env for env in envs if any(env in by_env for by_env in scores.values())]
     references, scale = _references(scores, envs)
     common = [env for env in envs if all(env in by_env for by_env in scores.values())]
     normalised = {}
@@ -205,13 +198,11 @@ def lines(summary: Summary) -> list[str]:
             seeds = summary.normalised[label].shape[1]
             total = f"{value:.2f}" + (f" ({low:.2f} to {high:.2f})" if seeds > 1 else "")
         rows.append([label, *cells, total])
-    over = "" if len(summary.common) == len(summary.envs) else ", ".join(summary.common)
-    if not summary.common:
-        over = "none, since no environment was used for all of them"
+    over = ", ".join(summary.common) or "none, since no environment was used for all of them"
+    over = "" if summary.common == summary.envs else f" Interquartile means over: {over}."
     return [
         "Mean return over the last tenth of each run that has ended; in brackets 95% intervals by "
-        f"the bootstrap over seeds. Normalised: {summary.scale}."
-        + (f" Interquartile means over: {over}." if over else ""),
+        f"the bootstrap over seeds. Normalised: {summary.scale}.{over}",
         "",
         *table(["", *summary.envs, "interquartile mean, normalised"], rows),
     ]
