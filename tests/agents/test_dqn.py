@@ -57,7 +57,7 @@ SECOND = np.float32([[0.0, 0.0], [10.0, 20.0]])
 def with_tables(state, *tables):
     """Return a state whose heads have these Q values: one hidden unit for each state."""
     network, heads = state.network, len(tables)
-    width = network.width
+    width = network.hidden.width
     hidden = np.zeros((4, heads, width), np.float32)
     hidden[np.arange(4), :, np.arange(4)] = 1.0
     W = np.zeros((heads, width, 2), np.float32)

@@ -35,7 +35,7 @@ def test_ube_s_uncertainty_over_several_steps_has_that_of_each():
     data = dataclasses.replace(data, trail=trail, discount=jnp.full(2, 0.25))
     features = agent._features(state, data.obs)
     next_u = jax.jit(agent.uncertainty)(state, data.next_obs)
-    found = jax.jit(agent._bellman)(state, data, features, next_u, jnp.zeros(2, jnp.int32))
+    found = jax.jit(agent._bellman)(state, data, features, next_u[:, 0])
     phi = np.asarray(agent._features(state, jnp.arange(4)), float)
     local = 2.0 * np.sum(phi**2, axis=1)
     ahead = 0.25**2 * 1.0

@@ -44,5 +44,5 @@ def test_a_figure_can_be_drawn_of_some_algorithms():
     cells = fig2.cells(quick=True)
     assert select(cells, ()) == cells
     assert {cell.algorithm for cell in select(cells, ("SU+", "PSRL"))} == {"SU+", "PSRL"}
-    with pytest.raises(SurveyorError, match=r"did you mean 'SU\+'"):
+    with pytest.raises(SurveyorError, match=r"'SU'; there is: SU \(released\), SU\+"):
         select(cells, ("SU",))

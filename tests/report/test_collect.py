@@ -189,7 +189,9 @@ def test_a_run_of_surveyor_0_1_is_listed_with_its_result_but_not_loaded(copy, tm
         sv.load(copy)
     assert str(error.value) == (
         f"'{config['env']} su seed {config['seed']}' was trained by surveyor 0.1.0, whose agent "
-        "'su' is today's 'su-plus'; this version can show its results but not load or continue it."
+        "'su' is today's 'su-plus', or today's 'su' if it had a preset of the paper's text or "
+        "released code; this version can show its results but not load or continue it: train it "
+        "again."
     )
     (run,) = collect.collect(tmp_path)["runs"]
     result = json.loads((copy / "result.json").read_text())

@@ -76,7 +76,7 @@ def test_runs_survive_killed_workers_and_two_drivers_share_them(tmp_path, write,
     assert main(["status", str(out)]) == 0
     assert "2 runs: 2 done." in capsys.readouterr().out
     assert main(["plot", str(out)]) == 0
-    assert re.search(r"\| uniform \| .* \(.* to .*\) \|", capsys.readouterr().out)
+    assert re.search(r"\| Uniform \| .* \(.* to .*\) \|", capsys.readouterr().out)
     assert {path.name for path in (out / "plots").iterdir()} == {
         "curves.png", "profiles.png", "summary.json", "summary.md"
     }  # fmt: skip
@@ -240,7 +240,7 @@ def test_a_damaged_run_does_not_hide_the_others(tmp_path, write, capsys):
     assert "2 runs: 2 done" in said  # it has a result, and its damage is reported
     assert "config.json" in said
     assert main(["plot", str(out)]) == 0
-    assert f"Left out, for they cannot be read: {first.name}." in capsys.readouterr().err
+    assert f"{first.name} is left out: " in capsys.readouterr().err
     assert main(["sweep", path, "--out", str(out)]) == 0  # repairs it
     capsys.readouterr()
     assert main(["status", str(out)]) == 0

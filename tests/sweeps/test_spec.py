@@ -34,7 +34,7 @@ def test_every_combination_of_agents_grids_environments_and_seeds():
     assert (first.env, first.seed, first.episodes, first.steps) == ("Tree-4", 0, 50, None)
     assert (first.agent.theta, first.agent.beta, first.agent.features) == (2.0, 0.1, 30)
     assert first.agent.gradient_steps == sv.SU.preset("tree").gradient_steps
-    assert runs[0].label == "su, theta 2, beta 0.1, features 30"
+    assert runs[0].label == "SU, theta 2, beta 0.1, features 30"
     deep = runs[2].config
     assert (deep.env, deep.episodes, deep.steps) == ("MinAtar/Breakout", None, 1000)
     assert deep.agent.hidden == sv.SU.preset("minatar").hidden
@@ -119,7 +119,7 @@ SU = {"agent": "su"}
         ({"agents": [SU], "envs": ["ALE/Pong", "ALE/pong-v5"]}, "ALE-Pong-su-s0-.* twice"),
         (
             {"agents": [{**SU, "episodes": 10}, {**SU, "episodes": 20}], "envs": ["Tree-4"]},
-            "two agents on Tree-4 are called 'su' and differ",
+            "two agents on Tree-4 are called 'SU' and differ",
         ),
         ({"agents": [SU], "envs": [".x:Foo-v0"]}, "names no package"),
         ({"agents": [SU], "envs": ["Tree-4"], "episodes": 0}, "episodes must be at least 1"),
@@ -134,7 +134,10 @@ def test_what_is_wrong_is_said_in_one_sentence(content, sentence):
 def test_presets_are_told_apart_by_their_names():
     entries = [{"agent": "bootdqn", "preset": name} for name in ("paper_1x", "tree_25x")]
     found = spec.plan({"agents": entries, "envs": ["Tree-4"]}, "it")
-    assert [run.label for run in found] == ["bootdqn, preset paper_1x", "bootdqn, preset tree_25x"]
+    assert [run.label for run in found] == [
+        "Bootstrapped DQN, preset paper_1x",
+        "Bootstrapped DQN, preset tree_25x",
+    ]
 
 
 def test_a_file_that_is_none_is_said_so(tmp_path):

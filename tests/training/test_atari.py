@@ -95,5 +95,5 @@ def test_stopped_and_resumed_ends_in_the_same_bits(tmp_path, capsys):
     assert main(["evaluate", str(path), "--episodes", "1", "--json", "--video", str(film)]) == 0
     outcome = json.loads(capsys.readouterr().out)
     assert -21 <= outcome["mean_return"] <= 21
-    assert outcome["human_normalised"] == pytest.approx((outcome["mean_return"] + 20.7) / 30)
+    assert outcome["normalised"] == pytest.approx((outcome["mean_return"] + 20.7) / 30)
     assert film.stat().st_size > 10_000

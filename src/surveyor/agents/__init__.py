@@ -75,7 +75,12 @@ DEFAULT = ENTRIES[0].name
 
 
 def register(entry: Entry) -> None:
-    """Add an agent of a user's package, by a name that is not taken."""
+    """Add an agent of a user's package.
+
+    **Arguments:**
+
+    - `entry`: its name, which must not be taken, its class, a summary and its presets if any.
+    """
     if REGISTRY.get(entry.name, entry).target != entry.target:
         raise SurveyorError(f"There is an agent '{entry.name}' already; choose another name.")
     REGISTRY[entry.name] = entry
@@ -107,7 +112,13 @@ def name_of(agent: "Agent") -> str:
 
 
 def make(name: str, hyperparameters: Mapping[str, Any]) -> "Agent":
-    """Return an agent from its name and its hyperparameters; the others take their defaults."""
+    """Return an agent.
+
+    **Arguments:**
+
+    - `name`: the name that it is registered under.
+    - `hyperparameters`: values of its options; the others take their defaults.
+    """
     kind = find(name).load()
     try:
         return kind(**hyperparameters)

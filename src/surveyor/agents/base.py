@@ -24,7 +24,15 @@ class Agent(eqx.Module, Generic[State, Index]):
     """Hyperparameters and pure functions; everything that changes is in the state.
 
     An agent holds a distribution over Q functions and acts greedily on one sample of it for a
-    whole episode. The *index* names that sample.
+    whole episode. The *index* names that sample. What its methods take:
+
+    - `spec`: the spaces of the environment.
+    - `state`: everything that the agent has learnt, from `init`, `observe` or `learn`.
+    - `index`: a sample of the belief, from `sample` or `greedy`.
+    - `obs`: one observation, or many along the first axes.
+    - `transitions`, `mask`: new steps of experience, and True for those that count.
+    - `batch`: transitions from the replay.
+    - `key`: the source of randomness.
     """
 
     by_episodes: ClassVar[bool] = False

@@ -23,10 +23,11 @@ def main(folder: Positional[str], out: Path | None = None) -> None:
     """
     drawing.require_matplotlib()
     where = storage.at(folder)
-    standings = status.read_all(where)
-    if lost := [each.name for each in standings if each.state != "waiting" and not each.config]:
-        print(f"Left out, for they cannot be read: {', '.join(lost)}.", file=sys.stderr)
-    found = summary.curves(where, standings)
+    statuses = status.read_all(where)
+    for each in statuses:
+        if each.state != "waiting" and not each.config:
+            print(f"{each.name} is left out: {each.reason}", file=sys.stderr)
+    found = summary.curves(where, statuses)
     out = out or Path("" if "://" in folder else folder) / "plots"
     every = list(dict.fromkeys(label for label, _ in found))
     try:

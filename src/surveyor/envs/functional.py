@@ -24,7 +24,14 @@ class Functional(eqx.Module):
 
     @classmethod
     def wrap(cls, env: Any, params: Any = None, name: str | None = None) -> "Functional":
-        """Adapt an environment of gymnax 1.x, with its default parameters and name if None."""
+        """Adapt an environment with the interface of gymnax 1.x.
+
+        **Arguments:**
+
+        - `env`: the environment.
+        - `params`: its parameters; its default ones if None.
+        - `name`: its name in messages and run folders; its own or its class's if None.
+        """
         params = env.default_params if params is None else params
         name = name or str(getattr(env, "name", type(env).__name__))
         actions = getattr(env.action_space(params), "n", None)

@@ -43,7 +43,14 @@ class Posterior(eqx.Module):
 
     @classmethod
     def prior(cls, d: int, theta: float, beta: float, zeta: float = 1.0) -> "Posterior":
-        """Return N(0, θI), to be updated with likelihood variance β and decay ζ."""
+        """Return N(0, θI).
+
+        **Arguments:**
+
+        - `d`: number of features.
+        - `theta`: prior variance θ of each weight.
+        - `beta`, `zeta`: likelihood variance β of a target, and decay ζ of Λ at every row.
+        """
         return cls(jnp.eye(d) / jnp.sqrt(jnp.float32(theta)), jnp.zeros(d), beta, zeta)
 
     def update(

@@ -48,7 +48,6 @@ def configure(
         agent = objects.fit(agents.preset(agent, family.preset(name)), env)
     usual = agents.entry_of(agent).values(family.preset(name))
     options.refuse_unread(agent, family.setting(name), name, usual, given)
-    fitting(agent.schedule.replay, "episodes" if family.by_episodes else "steps")
     if protocol is not None and protocol not in family.protocols:
         raise unknown(f"protocol of {name}", protocol, family.protocols)
     if frames is not None:
@@ -58,11 +57,13 @@ def configure(
         steps = max(1, frames // family.frames_per_step)
     if family.by_episodes:
         require(steps is None, f"{name} is learnt by episodes: give episodes, not steps.")
+        fitting(agent.schedule.replay, "episodes")
         episodes = family.default_budget(name) if episodes is None else episodes
         return Config(name, agent, seed, episodes, stop_when_solved, source=source)
     require(episodes is None, f"{name} is learnt by steps: give steps, not episodes.")
     require(stop_when_solved, f"{name} is learnt by steps: it is never solved.")
     Round.of(agent)  # raises if the agent cannot learn by steps
+    fitting(agent.schedule.replay, "steps")
     steps = family.default_budget(name) if steps is None else steps
     return Config(name, agent, seed, steps=steps, protocol=protocol, source=source)
 

@@ -169,7 +169,7 @@ class Run:
         folder.save(arrays, {"run": self.config.digest(), **counts, "more": more})
 
     def save(self, path: str | Path) -> Path:
-        """Write a copy of this run to a folder, which `surveyor.load` reads back."""
+        """Write a copy of this run to the folder `path`, which `surveyor.load` reads back."""
         folder = RunFolder.create(Path(path), self.config)
         folder.append(self.metrics)
         self._write(folder)
@@ -205,7 +205,12 @@ class Run:
         return actions.reshape(lead), state
 
     def q_posterior(self, observation: Any) -> QPosterior:
-        """Return mean and joint covariance of Q over these observations and all actions."""
+        """Return mean and joint covariance of Q over observations and all actions.
+
+        **Arguments:**
+
+        - `observation`: one observation or a batch, as the environment gives it.
+        """
         obs = self._read(observation).reshape(-1, *self.runner.spec.shape)
         return self.agent.q_posterior(self.state, obs)
 

@@ -138,7 +138,7 @@ def _runs(entry: dict[str, Any]) -> Iterator[Planned]:
         # An agent without a label is called by the settings that distinguish it.
         apart = point if "label" in entry else {**preset, **changes}
         said = [f"{key} {value}" for key, value in apart.items()]
-        label = ", ".join([entry.get("label", entry["agent"]), *said])
+        label = ", ".join([entry.get("label", agents.find(entry["agent"]).title), *said])
         for env, seed in itertools.product(envs, seeds):
             yield Planned(_config(entry, env, seed, changes), label)
 

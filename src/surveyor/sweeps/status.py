@@ -75,7 +75,7 @@ def _read_plans(folder: Path) -> dict[str, str]:
 def read(folder: Path, name: str, label: str | None, where: Storage) -> RunStatus:
     """Return the status of the run `name` in a folder, the local mirror of `where`.
 
-    It has failed if it cannot be read; its agent's own name is the label if None.
+    It has failed if it cannot be read; its agent's title is the label if None.
     """
     try:
         return _read(folder, name, label, where)
@@ -104,7 +104,7 @@ def _read(folder: Path, name: str, label: str | None, where: Storage) -> RunStat
         state = "running"
     else:
         state = "failed" if reason else "stopped"
-    label = label or agents.name_of(config.agent)
+    label = label or agents.entry_of(config.agent).title
     return RunStatus(name, label, state, done, config.budget, result, latest, reason, config)
 
 

@@ -172,7 +172,7 @@ def _references(scores: Scores, envs: list[str]) -> tuple[dict[str, tuple[float,
     scales = {kind.scale for kind in kinds.values()}
     if len(known) == len(envs) and len(scales) == 1:
         return known, scales.pop()
-    uniform, dqn = scores.get("uniform", {}), scores.get("dqn", {})
+    uniform, dqn = scores.get("Uniform", {}), scores.get("DQN", {})
     if all(env in uniform and env in dqn for env in envs):
         found = {env: _apart([np.mean(uniform[env]), np.mean(dqn[env])]) for env in envs}
         return found, "0 is the uniform policy and 1 the mean of DQN"
