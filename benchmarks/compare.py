@@ -1,4 +1,5 @@
-"""Compare two checkouts: train every agent with its default preset and report what differs.
+"""Compare two checkouts: train every agent with its default preset, the paper's SU with both of its
+presets, and report what differs.
 
     python benchmarks/compare.py BEFORE AFTER [--out DIR] [--jobs 2]
 
@@ -37,6 +38,8 @@ def cases() -> list[tuple[str, str, list[str]]]:
     learners = [agent for agent in BY_STEPS if agent != "uniform"]
     for env in ("MinAtar/Breakout", "ALE/Freeway"):
         found += [(env, agent, [*BUDGETS[env][1], *LEARNING]) for agent in learners]
+    for env in ("Tree-30", "Chain-15"):
+        found += [(env, "su", [*BUDGETS[env][1], "--preset", p]) for p in ("released", "text")]
     return found
 
 
@@ -49,6 +52,8 @@ def train(checkout: Path, out: Path, env: str, agent: str, more: list[str]) -> d
     source = checkout / "src"
     known = (source / "surveyor/agents/su_plus.py").exists()
     name = agent if known else RENAMED.get(agent, agent)
+    if not known and "--preset" in more:  # released_tree in place of released
+        more = [*more[:-1], f"{more[-1]}_{env.partition('-')[0].lower()}"]
     command = [sys.executable, "-m", "surveyor.cli", "train", env, "--agent", name, *more]
     command += ["--json", "--no-beliefs", "--out", str(out / "runs")]
     environment = {**os.environ, "PYTHONPATH": str(source), "NPROC": "1"}
@@ -103,7 +108,8 @@ def main() -> int:
                 found = differences(before, after)
                 differ += bool(found)
                 env, agent, more = key
-                learning = " (learning)" if len(more) > 2 else ""
+                learning = " (learning)" if "--agent.warmup" in more else ""
+                learning += f" ({more[-1]})" if "--preset" in more else ""
                 print(f"{env} {agent}{learning}: {'; '.join(found) or 'the same bits'}", flush=True)
     print(f"{len(tasks) // 2 or 1} runs, {differ} of them differ.")
     return 0

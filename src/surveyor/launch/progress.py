@@ -3,6 +3,7 @@
 import contextlib
 import sys
 import time
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TimeRemainingColumn
@@ -50,9 +51,8 @@ class Overview(contextlib.ExitStack):
         columns = ("{task.description}", bar, used, left, "{task.fields[status]}")
         self._progress = Progress(*columns, console=console, disable=not self._live)
         total = len(configs) + ended
-        self._all = self._progress.add_task(
-            "runs", total=total, completed=ended, visible=total > 1, status=""
-        )
+        told = {"visible": total > 1, "unit": "", "status": ""}
+        self._all = self._progress.add_task("runs", total=total, completed=ended, **told)
         self._tasks: dict[int, TaskID] = {}
         for number in range(len(configs)) if len(configs) <= FEW else ():
             self._task(number)
@@ -64,7 +64,7 @@ class Overview(contextlib.ExitStack):
         if not self._live and time.monotonic() - self._written > LINE_SECONDS:
             self._written = time.monotonic()
             shown = [task for task in self._progress.tasks if task.visible and not task.finished]
-            line = "{0.description}: {0.completed} of {0.total} {0.fields[status]}"
+            line = "{0.description}: {0.completed} of {0.total}{0.fields[unit]} {0.fields[status]}"
             log("; ".join(line.format(task).rstrip() for task in shown))
 
     def end(self, number: int, result: Record) -> None:
@@ -79,8 +79,8 @@ class Overview(contextlib.ExitStack):
         if number not in self._tasks:
             config = self._configs[number]
             total = config.family.frames_per_step * config.budget
-            task = self._progress.add_task(config.name, total=total, status="compiling")
-            self._tasks[number] = task
+            told: dict[str, Any] = {"unit": f" {config.unit},", "status": "compiling"}
+            self._tasks[number] = self._progress.add_task(config.name, total=total, **told)
         return self._tasks[number]
 
 

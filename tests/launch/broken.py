@@ -1,4 +1,4 @@
-"""An environment that fails, for sweeps in other processes: `tests.sweeps.broken:Broken-v0`."""
+"""An environment that fails, for sweeps in other processes: `tests.launch.broken:Broken-v0`."""
 
 import gymnasium
 import numpy as np

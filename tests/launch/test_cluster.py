@@ -18,7 +18,7 @@ from surveyor.launch import cluster
 from surveyor.launch.engine import Engine
 from surveyor.launch.progress import Overview
 from surveyor.launch.work import RunOptions
-from tests.sweeps.common import metrics, processes, wait_for
+from tests.launch.common import metrics, processes, wait_for
 
 SPEC = """
 seeds = 4

@@ -18,7 +18,7 @@ from surveyor.launch import pool
 from surveyor.runs import storage
 from surveyor.runs.folder import RunFolder
 from surveyor.sweeps import spec
-from tests.sweeps.common import metrics, processes, wait_for
+from tests.launch.common import metrics, processes, wait_for
 
 ROOT = Path(__file__).parents[2]
 SPEC = """
@@ -87,7 +87,7 @@ def test_a_failed_run_is_reported_and_the_others_continue(tmp_path, write, capsy
     seeds = 1
     [[agents]]
     agent = "uniform"
-    envs = ["tests.sweeps.broken:Broken-v0"]
+    envs = ["tests.launch.broken:Broken-v0"]
     steps = 100
     [[agents]]
     agent = "uniform"
