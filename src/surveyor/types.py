@@ -1,5 +1,6 @@
 """The types that environments, agents and runners share."""
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -33,10 +34,52 @@ class EnvSpec(eqx.Module):
     """Frames that an observation stacks along its first axis, the newest last, so that the replay
     can store each frame once; 0 where observations share nothing."""
 
+    image: tuple[int, ...] = eqx.field(static=True, default=())
+    """Shape of the image that a frame is, or that the first numbers of a vector are; see
+    `picture`."""
+    bounds: tuple[tuple[float, float], ...] = eqx.field(static=True, default=())
+    """Smallest and largest value of each channel of the image and of each other number, infinite
+    where they are unknown; () where observations need no scaling."""
+    masked: bool = eqx.field(static=True, default=False)
+    """True if the environment says which actions are allowed."""
+
     @property
     def tabular(self) -> bool:
         """True if observations are the numbers of states."""
         return self.num_states > 0
+
+    @property
+    def frame(self) -> tuple[int, ...]:
+        """Shape of one of the frames that an observation stacks, or of the observation."""
+        return self.shape[1:] if self.stack else self.shape
+
+    @property
+    def picture(self) -> tuple[int, ...]:
+        """Shape of the image in a frame, with an axis for channels if there are three; or ().
+
+        Three axes are an image from 3 × 3 pixels on. Two are one if they hold bytes or are large;
+        small boards of other numbers are as well read by an MLP.
+        """
+        if self.image or len(self.frame) < 2:
+            return self.image
+        if len(self.frame) == 3:
+            return self.frame if sorted(self.frame)[1] >= 3 else ()
+        small = 3 if self.dtype == "uint8" or self.stack else 20
+        grey = len(self.frame) == 2 and min(self.frame) >= small and self.dtype != "bool"
+        return self.frame if grey else ()
+
+
+def stacked(spec: EnvSpec, frames: int) -> EnvSpec:
+    """Return the spec of observations that stack this many frames."""
+    return dataclasses.replace(spec, shape=(frames, *spec.shape), stack=frames, image=spec.picture)
+
+
+def channel_axis(shape: tuple[int, ...]) -> int | None:
+    """Return the axis of an image's channels; None if it has none."""
+    if len(shape) != 3:
+        return None
+    first, second, third = shape
+    return 0 if first != second and (second == third or first < third) else 2
 
 
 class Transition(eqx.Module):
@@ -51,6 +94,8 @@ class Transition(eqx.Module):
     reward: Float[Arrays, "*batch"]
     next_obs: Shaped[Arrays, "..."]
     terminated: Bool[Arrays, "*batch"]
+    next_legal: Bool[Arrays, "*batch actions"] | None = eqx.field(default=None, kw_only=True)
+    """True for each action that is allowed after the step; None where all always are."""
 
 
 class Trail(eqx.Module):

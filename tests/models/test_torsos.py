@@ -21,7 +21,7 @@ def test_torsos_are_chosen_by_the_observation_and_have_the_paper_s_shapes():
     assert torso(observations(PIXELS, 2)).shape == (1024, 2)
     for spec, name, sentence in (
         (SMALL, "nature", "too small for the nature torso"),
-        (VECTOR, "minatar", "is for images, of three axes"),
+        (VECTOR, "minatar", "is for images, of two or three axes"),
     ):
         with pytest.raises(SurveyorError, match=sentence):
             Torso.create(spec, name, 8, jax.random.key(0))

@@ -18,7 +18,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import surveyor as sv
 from surveyor.envs import objects
-from surveyor.envs.host import GymnasiumEnvs, VectorEnvs
+from surveyor.envs.host import GymnasiumEnvs
+from surveyor.envs.vector import VectorEnvs
 from surveyor.errors import SurveyorError
 from surveyor.replay.steps import ENDED
 from surveyor.runs.run import Run

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from surveyor.agents import entry_of, options
+from surveyor.inference.policies import Legal, allowed
 from surveyor.types import PRNG, Batch, EnvSpec, Mask, Obs, QPosterior, Schedule, Transition, Update
 
 Q = Float[Array, "*batch actions"]
@@ -87,9 +88,13 @@ class Agent(eqx.Module, Generic[State, Index]):
     def learn(self, state: State, batch: Batch, key: PRNG) -> tuple[State, Update]:
         """Take one gradient step on a batch from the replay."""
 
-    def act(self, state: State, index: Index, obs: Obs, u: Ties) -> Action:
-        """Return the greedy action of an index in one state; uniform numbers `u` break ties."""
-        return argmax(self.q(state, index, obs), u)
+    def act(self, state: State, index: Index, obs: Obs, u: Ties, legal: Legal = None) -> Action:
+        """Return the greedy action of an index in one state; uniform numbers `u` break ties.
+
+        `legal` is True for each action that is allowed; it is given where the environment has such
+        a mask.
+        """
+        return argmax(allowed(self.q(state, index, obs), legal), u)
 
     def q_posterior(self, state: State, obs: Obs, key: PRNG | None = None) -> QPosterior:
         """Return mean and joint covariance of Q over these observations and all actions.

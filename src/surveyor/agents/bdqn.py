@@ -10,8 +10,9 @@ from jaxtyping import Array, Float
 from surveyor.agents.base import Index, Q
 from surveyor.agents.learner import QLearner
 from surveyor.agents.options import Positive, Share
+from surveyor.inference.policies import allowed
 from surveyor.inference.posterior import ActionPosteriors, Posterior
-from surveyor.models.losses import td_target
+from surveyor.models.losses import per_head, td_target
 from surveyor.models.q import QModel
 from surveyor.types import PRNG, Batch, EnvSpec, Mask, Metrics, Obs, QPosterior, Transition, Update
 
@@ -40,9 +41,10 @@ class LastLayer(QLearner[State, Index]):
     zeta: Share = 1.0
     """Decay of each Λ_a at every step."""
 
-    def prior(self, spec: EnvSpec) -> ActionPosteriors:
-        """Return the prior of every action."""
-        one = Posterior.prior(self.hidden, self.theta, self.beta, self.zeta)
+    def prior(self, spec: EnvSpec, network: QModel) -> ActionPosteriors:
+        """Return the prior of every action, on the hidden layer of a network."""
+        width = network.weights.shape[1]
+        one = Posterior.prior(width, self.theta, self.beta, self.zeta)
         return ActionPosteriors.prior(one, spec.num_actions)
 
     def observe(self, state: State, transitions: Transition, mask: Mask) -> State:
@@ -72,7 +74,8 @@ class BDQN(LastLayer[QBelief, Weights]):
 
     def init(self, spec: EnvSpec, key: PRNG) -> QBelief:
         """Return a network with Q = 0, and the prior of every action."""
-        return QBelief(self.q_model(spec, key, outputs=False), self.prior(spec))
+        network = self.q_model(spec, key, outputs=False)
+        return QBelief(network, self.prior(spec, network))
 
     def sample(self, state: QBelief, key: PRNG) -> Weights:
         """Draw w_a ~ N(ŵ_a, Σ_a) for every action."""
@@ -88,7 +91,8 @@ class BDQN(LastLayer[QBelief, Weights]):
 
     def learn(self, state: QBelief, batch: Batch, key: PRNG) -> tuple[QBelief, Update]:
         """Take one step of Q learning for φ and ŵ."""
-        next_q = jnp.max(state.network.target_q(batch.next_obs), axis=-1)
+        next_q = allowed(state.network.target_q(batch.next_obs), per_head(batch))
+        next_q = jnp.max(next_q, axis=-1)
         targets = td_target(batch, self.discount, next_q)
         network, update = state.network.fit(batch, targets, self.loss)
         return QBelief(network, state.posteriors), update

@@ -11,7 +11,8 @@ from jaxtyping import Array, Int
 from surveyor.agents.base import Q
 from surveyor.agents.learner import QLearner
 from surveyor.agents.options import NonNegative, Share, Size
-from surveyor.models.losses import PerHead, td_target
+from surveyor.inference.policies import allowed
+from surveyor.models.losses import PerHead, per_head, td_target
 from surveyor.models.q import FixedQ, Heads, QModel, QValues
 from surveyor.types import PRNG, Batch, EnvSpec, Mask, Obs, Transition, Update
 
@@ -80,7 +81,8 @@ class BootDQN(QLearner[BootDQNState, Heads]):
         """Take a step of Q learning of one or all heads, each on its own bootstrap sample."""
         heads = self.greedy(state) if self.trained == "all" else self.sample(state, key)
         next_q = state.ensemble.target_q(batch.next_obs, heads)
-        next_q = jnp.max(next_q + self._prior(state, batch.next_obs, heads), axis=-1)
+        next_q = next_q + self._prior(state, batch.next_obs, heads)
+        next_q = jnp.max(allowed(next_q, per_head(batch)), axis=-1)
         targets = td_target(batch, self.discount, next_q)
         if state.prior is not None:  # f_k learns what its prior does not already say
             prior = state.prior.q(batch.obs, heads)

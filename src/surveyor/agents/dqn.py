@@ -8,7 +8,8 @@ from jaxtyping import Array, Float, Int
 from surveyor.agents.base import Action, Q, Ties
 from surveyor.agents.learner import QLearner
 from surveyor.agents.options import Probability, Size
-from surveyor.models.losses import td_target
+from surveyor.inference.policies import Legal, allowed
+from surveyor.models.losses import per_head, td_target
 from surveyor.models.q import QModel
 from surveyor.types import PRNG, Batch, EnvSpec, Mask, Obs, Transition, Update
 
@@ -41,7 +42,7 @@ class DQN(QLearner[DQNState, Float[Array, ""]]):
 
     def init(self, spec: EnvSpec, key: PRNG) -> DQNState:
         """Return an untrained network; on tables two for double DQN."""
-        heads = 2 if self.double and spec.tabular else 1
+        heads = 2 if self.double and self.tables(spec) else 1
         return DQNState(self.q_model(spec, key, heads), jnp.zeros((), jnp.int32))
 
     def sample(self, state: DQNState, key: PRNG) -> Float[Array, ""]:
@@ -61,14 +62,23 @@ class DQN(QLearner[DQNState, Float[Array, ""]]):
         """Return Q̂(s, ·), whatever ε is."""
         return jnp.mean(state.network.q(obs), axis=-2)
 
-    def act(self, state: DQNState, index: Float[Array, ""], obs: Obs, u: Ties) -> Action:
+    def act(
+        self,
+        state: DQNState,
+        index: Float[Array, ""],
+        obs: Obs,
+        u: Ties,
+        legal: Legal = None,
+    ) -> Action:
         """Return the greedy action, or any action with probability ε.
 
         The largest of the A uniform numbers says which action it would be, and its A-th power,
         which is uniform and independent of that, whether.
         """
-        random = jnp.max(u) ** u.size < index * self.epsilon(state)
-        return jnp.where(random, jnp.argmax(u), super().act(state, index, obs, u))
+        drawn = u if legal is None else jnp.where(legal, u, 0.0)
+        choices = u.size if legal is None else jnp.sum(legal)
+        random = jnp.max(drawn) ** choices < index * self.epsilon(state)
+        return jnp.where(random, jnp.argmax(drawn), super().act(state, index, obs, u, legal))
 
     def observe(self, state: DQNState, transitions: Transition, mask: Mask) -> DQNState:
         """Count the steps."""
@@ -79,7 +89,8 @@ class DQN(QLearner[DQNState, Float[Array, ""]]):
         trained = jax.random.randint(key, (1,), 0, network.heads)
         valued = network.target_q(batch.next_obs)
         choosing = network.q(batch.next_obs) if self.double else valued
-        chosen = jnp.argmax(choosing[:, trained], axis=-1, keepdims=True)
+        choosing = allowed(choosing[:, trained], per_head(batch))
+        chosen = jnp.argmax(choosing, axis=-1, keepdims=True)
         valued = valued[:, (trained + 1) % network.heads]
         value = jnp.take_along_axis(valued, chosen, axis=-1)[..., 0]
         targets = td_target(batch, self.discount, value)

@@ -1,14 +1,17 @@
 """Options that agents with gradient steps share."""
 
 from surveyor.agents.base import Agent, Index, State
-from surveyor.agents.options import Count, Positive, Share, Size, option
+from surveyor.agents.options import Count, Positive, Rule, Share, Size, option
 from surveyor.models.layers import TorsoName
 from surveyor.models.losses import Penalty
 from surveyor.models.optimiser import Adam
+from surveyor.models.own import Own
 from surveyor.models.q import DeepQ, QModel, TabularQ
 from surveyor.models.tables import RowAdam
 from surveyor.replay.strategies import strategy
 from surveyor.types import PRNG, EnvSpec, Schedule
+
+NAMED = Rule(lambda agent: isinstance(agent.torso, str), "a torso by name")
 
 
 class Learner(Agent[State, Index]):
@@ -22,10 +25,13 @@ class Learner(Agent[State, Index]):
     learning_rate: Positive = 1e-3
     """Adam's learning rate."""
     hidden: Size = 20
-    """Width of the hidden layer."""
-    torso: TorsoName = option("auto", on="networks")
-    """Layers before the hidden layer: mlp (one as wide), minatar (a small convolution), nature
-    (Mnih et al. 2015), or auto, which chooses by the shape of observations."""
+    """Width of the hidden layers."""
+    torso: TorsoName | Own = option("auto", on="networks", converter=Own.given)
+    """Network before the outputs: mlp, minatar (a small convolution first), nature (Mnih et al.
+    2015), or auto, which chooses by the shape of observations. From Python also an Equinox module
+    that maps one observation to a vector."""
+    depth: Count = option(0, on="networks", needs=NAMED)
+    """Dense layers of width `hidden`; 0 for two, or for one after convolutions."""
     target_every: Size = option(1000, on="networks")
     """Gradient steps between updates of the target network."""
     max_norm: Positive = option(10.0, on="networks")
@@ -57,6 +63,10 @@ class Learner(Agent[State, Index]):
         drawn = (self.batch_size, self.replay_capacity, self.replay, self.n_step, self.discount)
         return Schedule(*when, 0, *drawn)
 
+    def tables(self, spec: EnvSpec) -> bool:
+        """Return whether it learns tables: states are numbers, and no module reads them."""
+        return spec.tabular and isinstance(self.torso, str)
+
     def adam(self, eps: float = 1e-8) -> Adam:
         """Return the optimiser of networks."""
         return Adam(self.learning_rate, eps, self.max_norm)
@@ -67,6 +77,9 @@ class QLearner(Learner[State, Index]):
 
     loss: Penalty = "smooth_l1"
     """Penalty of an error: squared, or smooth-L1 (released code)."""
+    duelling: bool = option(False, on="networks")
+    """True for duelling heads (Wang et al. 2016): a hidden layer for the value of a state, another
+    for the advantages of its actions."""
 
     def q_model(self, spec: EnvSpec, key: PRNG, heads: int = 1, *, outputs: bool = True) -> QModel:
         """Return untrained Q functions: tables for numbered states, else heads of a network.
@@ -74,7 +87,8 @@ class QLearner(Learner[State, Index]):
         Without `outputs` Q starts at zero.
         """
         shape = {"heads": heads, "width": self.hidden, "outputs": outputs}
-        if spec.tabular:
+        if self.tables(spec):
             return TabularQ.create(spec, key, adam=RowAdam(self.learning_rate), **shape)
-        net = {"torso": self.torso, "adam": self.adam(), "target_every": self.target_every}
+        net = {"torso": self.torso, "depth": self.depth, "duelling": self.duelling}
+        net |= {"adam": self.adam(), "target_every": self.target_every}
         return DeepQ.create(spec, key, **net, **shape)

@@ -61,14 +61,20 @@ class Setting(NamedTuple):
 
 
 def option(
-    default: Any, *, on: Scope | None = None, needs: Rule | None = None, **choices: Scope
+    default: Any,
+    *,
+    on: Scope | None = None,
+    needs: Rule | None = None,
+    converter: Callable[[Any], Any] | None = None,
+    **choices: Scope,
 ) -> Any:
-    """Declare a hyperparameter.
+    """Declare a hyperparameter; `converter` brings what is given into its form.
 
     It has an effect in the scope `on` only, or everywhere, and where the agent's other options meet
     the condition `needs`. `choices` are values of it that have an effect in one scope only.
     """
     metadata = {"on": on, "needs": needs, "choices": choices}
+    metadata |= {} if converter is None else {"converter": converter}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -83,7 +89,7 @@ def unread(agent: Any, setting: Setting) -> dict[str, Scope]:
         silent = [scope for scope in choices.values() if not setting.covers(scope)]
         if on and not setting.covers(on):
             found[field.name] = on
-        elif silent and len(get_args(field.type)) - len(silent) < 2:
+        elif silent and len(literals(field.type)) - len(silent) < 2:
             found[field.name] = silent[0]
     return found
 
@@ -131,7 +137,19 @@ def require_valid(agent: Any) -> None:
                 value = getattr(agent, name)
                 require(rule.holds(value), f"{name} must be {rule.words}, not {value:g}.")
     for field in dataclasses.fields(agent):
-        known, value = get_args(field.type), getattr(agent, field.name)
-        if get_origin(field.type) is Literal:
+        known, value = literals(field.type), getattr(agent, field.name)
+        if known and (isinstance(value, str) or get_origin(field.type) is Literal):
             names = ", ".join(known)
             require(value in known, f"{field.name} must be one of {names}, not '{value}'.")
+
+
+def literals(hint: Any) -> tuple[str, ...]:
+    """Return the names that an option may have, if its type or a part of it is a `Literal`."""
+    if get_origin(hint) is Literal:
+        return get_args(hint)
+    return tuple(name for part in get_args(hint) for name in literals(part))
+
+
+def values(agent: Any) -> dict[str, Any]:
+    """Return the value of every option of an agent."""
+    return {field.name: getattr(agent, field.name) for field in dataclasses.fields(agent)}

@@ -10,7 +10,14 @@ import jax.numpy as jnp
 
 from surveyor.agents.base import PRNG, Agent, Mask, Obs, Q
 from surveyor.agents.options import Count, Positive, Rule, Share, Size, option
-from surveyor.inference.policies import Joint, Marginal, PerExample, ReferencePolicy, entropy
+from surveyor.inference.policies import (
+    Joint,
+    Marginal,
+    PerExample,
+    ReferencePolicy,
+    allowed,
+    entropy,
+)
 from surveyor.inference.posterior import Posterior
 from surveyor.models.deep_successors import DeepSuccessors, Normalise
 from surveyor.models.losses import Equation4, Objective, Penalty, Targets, bootstrap_factor
@@ -181,7 +188,8 @@ class SU(SuccessorUncertainties[SuccessorModel]):
         """y_SF = γ E_{a'~π} ψ̂(s', a') and y_Q = γ⟨ŵ, ψ̂(s', a')⟩; 0 at the end of an episode."""
         psi = state.model.target_psi(batch.next_obs)
         q = jnp.sum(psi * state.model.target_w, axis=-1)
-        pi = self.reference()(state.posterior, psi, q, key)
-        next_q = jnp.sum(pi * q, axis=1) if self.q_target == "policy" else jnp.max(q, axis=1)
+        legal_q = allowed(q, batch.next_legal)
+        pi = self.reference()(state.posterior, psi, legal_q, key)
+        next_q = jnp.sum(pi * q, axis=1) if self.q_target == "policy" else jnp.max(legal_q, axis=1)
         ahead = bootstrap_factor(batch, self.discount)
         return Targets(ahead[:, None] * jnp.sum(pi[:, :, None] * psi, axis=1), ahead * next_q)

@@ -11,7 +11,7 @@ from surveyor.agents.learner import Learner
 from surveyor.agents.options import Count, NonNegative, Positive, Rule, Share, Size, option
 from surveyor.agents.su import SuccessorUncertainties, SUState
 from surveyor.errors import require
-from surveyor.inference.policies import Joint, Optimistic, ReferencePolicy
+from surveyor.inference.policies import Joint, Optimistic, ReferencePolicy, allowed
 from surveyor.inference.posterior import Posterior
 from surveyor.models.deep_successors import DeepSuccessors
 from surveyor.models.losses import Objective, Targets, Weighted, bootstrap_factor
@@ -91,10 +91,10 @@ class SUPlus(SuccessorUncertainties[BoundedModel], Learner[State, W]):
     def init(self, spec: EnvSpec, key: PRNG) -> State:
         """Return N(0, θI), and tables with novelty features or a bounded network."""
         prior = Posterior.prior(self.features, self.theta, self.beta, self.zeta)
-        name = "novelty" if spec.tabular else "random_features"
+        name = "novelty" if self.tables(spec) else "random_features"
         given, most = getattr(self, name), self.features - 1
         require(given <= most, f"{name} must be from 0 to {most}, not {given}.")
-        if spec.tabular:
+        if self.tables(spec):
             rest = (0.0 if self.novelty else 1.0,) * (self.features - self.novelty)
             table = partial(TabularSuccessors.create, psi_init=(1.0,) * self.novelty + rest)
             table = partial(table, psi_only=self.novelty, psi_only_eps=self.novelty_eps)
@@ -104,7 +104,7 @@ class SUPlus(SuccessorUncertainties[BoundedModel], Learner[State, W]):
         net = partial(DeepSuccessors.create, features=self.features, hidden=self.hidden)
         net = partial(net, random_features=self.random_features, random_scale=self.random_scale)
         net = partial(net, adam=self.adam(self.value_eps), target_every=self.target_every)
-        net = net(spec, key, torso=self.torso)
+        net = net(spec, key, torso=self.torso, depth=self.depth)
         return SUState(Bounded(net, jnp.zeros(2), self.discount), prior)
 
     def reference(self) -> ReferencePolicy:
@@ -124,10 +124,12 @@ class SUPlus(SuccessorUncertainties[BoundedModel], Learner[State, W]):
         model = state.model
         psi = model.target_psi(batch.next_obs)
         q = jnp.sum(psi * model.target_w, axis=-1)
-        pi = self.reference()(state.posterior, psi, q, key)
-        next_q = jnp.max(q, axis=1)
+        legal_q = allowed(q, batch.next_legal)
+        pi = self.reference()(state.posterior, psi, legal_q, key)
+        next_q = jnp.max(legal_q, axis=1)
         if self.q_target == "double":
-            chosen = jnp.argmax(model.psi(batch.next_obs) @ model.w, axis=1, keepdims=True)
+            choosing = allowed(model.psi(batch.next_obs) @ model.w, batch.next_legal)
+            chosen = jnp.argmax(choosing, axis=1, keepdims=True)
             next_q = jnp.take_along_axis(q, chosen, axis=1)[:, 0]
         ahead = bootstrap_factor(batch, self.discount)
         next_psi = ahead[:, None] * jnp.sum(pi[:, :, None] * psi, axis=1)

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int
 from surveyor.agents.base import Q
 from surveyor.agents.bdqn import LastLayer, QBelief
 from surveyor.agents.options import Positive
+from surveyor.inference.policies import allowed
 from surveyor.models.losses import Each, bootstrap_factor, penalty, td_target, weighted_mean
 from surveyor.models.uncertainty import DeepU, Features, TabularU, UncertaintyModel
 from surveyor.types import PRNG, Batch, EnvSpec, Obs, QPosterior, Update
@@ -48,11 +49,13 @@ class UBE(LastLayer[UBEState, Noise]):
 
     def init(self, spec: EnvSpec, key: PRNG) -> UBEState:
         """Return a network with Q = 0, u at its start, and the prior of every action."""
-        if spec.tabular:
+        network = self.q_model(spec, key, outputs=False)
+        if self.tables(spec):
             u = TabularU.create(spec, self.u_init, self.learning_rate)
         else:
-            u = DeepU.create(spec, self.u_init, self.hidden, self.learning_rate)
-        return UBEState(self.q_model(spec, key, outputs=False), self.prior(spec), u)
+            width = network.weights.shape[1]
+            u = DeepU.create(spec, self.u_init, width, self.learning_rate)
+        return UBEState(network, self.prior(spec, network), u)
 
     def sample(self, state: UBEState, key: PRNG) -> Noise:
         """Draw the noise of a whole episode."""
@@ -72,7 +75,7 @@ class UBE(LastLayer[UBEState, Noise]):
 
     def learn(self, state: UBEState, batch: Batch, key: PRNG) -> tuple[UBEState, Update]:
         """Take one step of Q learning, and one of the Bellman equation of u."""
-        next_q = state.network.target_q(batch.next_obs)[..., 0, :]
+        next_q = allowed(state.network.target_q(batch.next_obs)[..., 0, :], batch.next_legal)
         next_u = self.uncertainty(state, batch.next_obs)
         noise = jax.random.normal(key, next_q.shape)
         sampled = jnp.argmax(next_q + self.scale * jnp.sqrt(next_u) * noise, axis=-1)

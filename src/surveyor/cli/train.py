@@ -4,12 +4,13 @@ import dataclasses
 import sys
 from collections.abc import Container
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_origin, get_type_hints
 
 from tyro.conf import arg
 
 from surveyor import agents
-from surveyor.agents.options import REASONS, descriptions, unread
+from surveyor.agents.options import REASONS, descriptions, literals, unread, values
 from surveyor.cli.options import Flag, conclude, parse
 from surveyor.envs import families
 from surveyor.errors import SurveyorError, require
@@ -51,13 +52,17 @@ class Train:
     """Environment steps to train for. By default {budget:,}."""
     frames: int | None = None
     """Frames to train for, {held} of them a step. By default {frames:,}."""
+    frame_stack: int = 0
+    """Frames that an observation stacks; each is stored once. 0 for those of the environment."""
+    no_scale: Flag = False
+    """Give observations to the network as they come, bytes divided by 255."""
     protocol: str | None = None
     """How the environment is played: {protocols}; the first is the default."""
 
 
 LENGTHS = {
     "episodes": {"episodes", "keep_going"},
-    "steps": {"steps"},
+    "steps": {"steps", "frame_stack", "no_scale"},
     "frames": {"steps", "frames"},
 }
 """Options that depend on the unit in which people count training, by unit."""
@@ -99,9 +104,9 @@ def main(argv: list[str]) -> int:
         return parse(kind, ["--help"], USAGE)
     family = families.find(env)
     env = family.canonical(env)
-    values = entry.values(family.preset(env), preset)
+    usual = entry.values(family.preset(env), preset)
     known = LENGTHS[family.unit] | ({"protocol"} if family.protocols else set())
-    agent, foreign = agents.make(name, values), foreign - known
+    agent, foreign = agents.make(name, usual), foreign - known
     silent = unread(agent, family.setting(env))
     given = [word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--")]
     for word in given:
@@ -118,7 +123,7 @@ def main(argv: list[str]) -> int:
     kind = _without(Train(), foreign, own, **facts)
     kind.__doc__ = f"{ABOUT}\n\nBelow are the options of {name} on {env}."
     options = parse(kind, words, USAGE)
-    changed = dataclasses.replace(agent, **dataclasses.asdict(options.agent))
+    changed = dataclasses.replace(agent, **values(options.agent))
     chosen = [word.removeprefix("--agent.").removeprefix("no-") for word in given]
     return _train(options, changed, env, name, [word.replace("-", "_") for word in chosen])
 
@@ -134,6 +139,8 @@ def _train(options: Any, agent: Any, env: str, title: str, given: list[str]) -> 
     counted = ("episodes", "steps", "frames", "protocol")
     budget: dict[str, Any] = {name: getattr(options, name, None) for name in counted}
     budget["stop_when_solved"] = not getattr(options, "keep_going", False)
+    budget["frame_stack"] = getattr(options, "frame_stack", 0)
+    budget["scale"] = not getattr(options, "no_scale", False)
     seeds = range(options.seed, options.seed + options.seeds)
     configs = [api.configure(agent, env, seed=seed, given=given, **budget) for seed in seeds]
     sinks = loggers.check(tensorboard=options.tensorboard, wandb=options.wandb)
@@ -169,7 +176,10 @@ def _without(
             text = " ".join(texts.get(field.name, "").split())
             text = text.format(**facts) if facts else text
             default = dataclasses.field(default=getattr(options, field.name))
-            fields.append((field.name, Annotated[types[field.name], arg(help=text)], default))
+            hint = types[field.name]
+            if get_origin(hint) in (Union, UnionType) and (names := literals(hint)):
+                hint = Literal[names]  # a module can be given in Python only
+            fields.append((field.name, Annotated[hint, arg(help=text)], default))
     return dataclasses.make_dataclass("Options", [*fields, *more], frozen=True)
 
 

@@ -6,15 +6,15 @@ checkpoint holds these two for any environment, and restoring it replays the act
 """
 
 import abc
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
 
-from surveyor.envs.reading import Reader, check_rewards, wrong_shape
-from surveyor.errors import SurveyorError
+from surveyor.envs.reading import MASK, Reader, check_rewards, legal, wrong_shape
+from surveyor.errors import SurveyorError, require
 from surveyor.types import EnvSpec
 
 
@@ -35,6 +35,8 @@ class HostStep(NamedTuple):
     """True where an episode ended or was truncated."""
     skipped: np.ndarray
     """True where the environment ignored the action and started a new episode."""
+    final_legal: np.ndarray | None = None
+    """Actions that are allowed after the step, before any reset; None where all always are."""
 
 
 class HostEnvs(abc.ABC):
@@ -43,7 +45,7 @@ class HostEnvs(abc.ABC):
     name: str
     """Name in messages."""
     spec: EnvSpec
-    """Spaces of one environment."""
+    """Spaces of one environment; whether it has a mask is known once it has begun."""
     count: int
     read: Callable[[Any], np.ndarray]
     """Converts the environment's observations into those that the agent takes."""
@@ -51,6 +53,10 @@ class HostEnvs(abc.ABC):
     """The environment's own number of its first action."""
     exact: bool = True
     """True if `restore` reaches the same state, False if it starts new episodes."""
+    resets_at_once: bool = True
+    """True if the step that ends an episode starts the next, False if the one after it does."""
+    legal: np.ndarray | None = None
+    """Actions that each environment allows now; None where all always are allowed."""
 
     @abc.abstractmethod
     def begin(self, seed: int) -> np.ndarray:
@@ -77,9 +83,27 @@ class HostEnvs(abc.ABC):
 
     def _set_spaces(self, observations: gymnasium.Space, actions: gymnasium.Space) -> None:
         """Set the attributes that follow from the spaces of one environment."""
-        self.read = reader = Reader(self.name, observations)
-        self.spec = reader.specify(actions)
+        self.read = self._reader = Reader(self.name, observations)
+        self.spec = self._reader.specify(actions)
         self.first_action = int(getattr(actions, "start", 0))
+
+    def _note_mask(self, info: Any) -> None:
+        """Set the attributes that follow from the `info` of a first reset."""
+        masked = self.spec.masked or (isinstance(info, dict) and MASK in info)
+        if masked and self.legal is None:
+            self.spec = dataclasses.replace(self.spec, masked=True)
+            self.legal = np.ones((self.count, self.spec.num_actions), bool)
+
+    def read_mask(self, obs: Any, given: Any = None) -> np.ndarray:
+        """Return the actions that observations allow; `given` is the mask in `info`, if any."""
+        mask = self._reader.read_mask(obs, {MASK: given})
+        require(mask is not None, f"{self.name} has a mask in `info`: give it as action_masks.")
+        return self._read_mask(obs, {MASK: given}, np.zeros(np.shape(mask)[:-1], bool))
+
+    def _read_mask(self, obs: Any, info: Any, over: Any) -> np.ndarray:
+        """Return the mask that comes with an observation; all True where an episode is over."""
+        mask = self._reader.read_mask(obs, info)
+        return legal(self.name, mask, self.spec.num_actions, np.asarray(over))
 
     def _call(self, env: Any, method: str, *arguments: Any, **named: Any) -> Any:
         try:
@@ -176,14 +200,18 @@ class GymnasiumEnvs(SeededEnvs):
 
     def _reset(self, which: np.ndarray) -> np.ndarray:
         for e, seed in zip(np.flatnonzero(which), self._seeds(which), strict=True):
-            self._keep(e, self._call(self._envs[e], "reset", seed=int(seed))[0])
+            obs, info = self._call(self._envs[e], "reset", seed=int(seed))
+            self._note_mask(info)
+            self._keep(e, obs, info)
         return self._obs.copy()
 
-    def _keep(self, e: Any, obs: Any) -> None:
+    def _keep(self, e: Any, obs: Any, info: Any, over: bool = False) -> None:
         found = self.read(obs)
         if found.shape != self.spec.shape:
             raise wrong_shape(self.name, found.shape, self.spec.shape)
         self._obs[e] = found
+        if self.legal is not None:
+            self.legal[e] = self._read_mask(obs, info, over)
 
     def _step(self, actions: np.ndarray) -> HostStep:
         reward = np.zeros(self.count, np.float32)
@@ -191,24 +219,27 @@ class GymnasiumEnvs(SeededEnvs):
         for e, action in enumerate(actions):
             after = self._call(self._envs[e], "step", int(action) + self.first_action)
             try:
-                obs, earned, terminated[e], truncated[e], _ = after
+                obs, earned, terminated[e], truncated[e], info = after
                 reward[e] = earned
             except (TypeError, ValueError) as error:
                 raise SurveyorError(
                     f"A step of {self.name} does not return what Gymnasium demands, an "
                     f"observation, a number as reward, terminated, truncated and info: {error}."
                 ) from None
-            self._keep(e, obs)
+            self._keep(e, obs, info, bool(terminated[e]))
         check_rewards(self.name, reward)
         obs = self._obs.copy()
         ended = terminated | truncated
-        return HostStep(obs, obs, reward, reward, terminated, ended, np.zeros_like(ended))
+        final_legal = None if self.legal is None else self.legal.copy()
+        ends = (terminated, ended, np.zeros_like(ended), final_legal)
+        return HostStep(obs, obs, reward, reward, *ends)
 
     def _replay(self) -> np.ndarray:
         self._reset(np.ones(self.count, bool))
         for e, actions in enumerate(self._actions):
             for action in actions:
-                self._keep(e, self._call(self._envs[e], "step", action + self.first_action)[0])
+                after = self._call(self._envs[e], "step", action + self.first_action)
+                self._keep(e, after[0], after[4])
         return self._obs.copy()
 
 
@@ -224,41 +255,3 @@ def _made(name: str, make: Callable[[], Any]) -> gymnasium.Env:
         said = f"returned {type(env).__name__}, which is not a Gymnasium environment"
         raise SurveyorError(f"The function that makes {name} {said}.")
     return env
-
-
-class VectorEnvs(HostEnvs):
-    """A Gymnasium vector environment, which resets in its own way."""
-
-    exact = False
-
-    def __init__(self, name: str, env: VectorEnv):
-        self.name, self.count, self._env = name, env.num_envs, env
-        self._set_spaces(env.single_observation_space, env.single_action_space)
-        self._mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
-
-    def begin(self, seed: int) -> np.ndarray:
-        self._over = np.zeros(self.count, bool)
-        return self.read(self._call(self._env, "reset", seed=seed)[0])
-
-    def step(self, actions: np.ndarray) -> HostStep:
-        after = self._call(self._env, "step", actions + self.first_action)
-        obs, reward, terminated, truncated, info = after
-        check_rewards(self.name, reward)
-        obs, ended, skipped = self.read(obs), terminated | truncated, self._over
-        final = obs
-        if np.any(ended) and self._mode == AutoresetMode.SAME_STEP:
-            final = obs.copy()
-            for e in np.flatnonzero(ended):
-                final[e] = self.read(info["final_obs"][e])
-        elif np.any(ended) and self._mode == AutoresetMode.DISABLED:
-            obs = self.read(self._call(self._env, "reset", options={"reset_mask": ended})[0])
-        elif self._mode == AutoresetMode.NEXT_STEP:
-            self._over = ended
-        reward = np.asarray(reward, np.float32)
-        return HostStep(obs, final, reward, reward, terminated, ended | skipped, skipped)
-
-    def snapshot(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, seed: int, snapshot: dict[str, Any]) -> np.ndarray:
-        return self.begin(seed)  # a vector environment cannot return to a state

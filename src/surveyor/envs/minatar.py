@@ -30,7 +30,7 @@ def _make(name: str, protocol: str | None = None) -> "Functional":
     game, params = gymnax.make(f"{name.removeprefix(PREFIX)}-MinAtar")
     env = Functional.wrap(game, params, name)
     # Every channel is 0 or 1: one byte each in the replay.
-    return dataclasses.replace(env, spec=dataclasses.replace(env.spec, dtype="bool"))
+    return dataclasses.replace(env, spec=dataclasses.replace(env.spec, dtype="bool", bounds=()))
 
 
 FAMILY = Family(

@@ -15,7 +15,8 @@ from surveyor.envs import families, gymnasium_ids
 from surveyor.envs.base import Environment
 from surveyor.envs.families import Family, Source
 from surveyor.envs.functional import Functional
-from surveyor.envs.host import GymnasiumEnvs, HostEnvs, HostMaker, VectorEnvs
+from surveyor.envs.host import GymnasiumEnvs, HostEnvs, HostMaker
+from surveyor.envs.vector import VectorEnvs
 from surveyor.errors import SurveyorError
 
 DEFAULT_WRAPPERS = (OrderEnforcing, PassiveEnvChecker, TimeLimit)

@@ -9,19 +9,26 @@ from typing import Protocol, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from surveyor.inference.posterior import Posterior
 from surveyor.types import PRNG
 
 Psi = Float[Array, "b actions d"]
 Values = Float[Array, "b actions"]
+Legal = Bool[Array, "*b actions"] | None
+"""True for each action that is allowed; None where all always are."""
 
 
 def greedy_policy(q: Float[Array, "..."], axis: int = -1) -> Float[Array, "..."]:
     """Return the greedy action probabilities of Q values along `axis`; ties are shared."""
     best = (q == jnp.max(q, axis=axis, keepdims=True)).astype(jnp.float32)
     return best / jnp.sum(best, axis=axis, keepdims=True)
+
+
+def allowed(q: Float[Array, "*b actions"], legal: Legal) -> Float[Array, "*b actions"]:
+    """Return Q values with -∞ for every action that is not allowed; None allows all of them."""
+    return q if legal is None else jnp.where(legal, q, -jnp.inf)
 
 
 def entropy(policy: Float[Array, "*b actions"]) -> Float[Array, "*b"]:
@@ -34,7 +41,10 @@ class ReferencePolicy(Protocol):
     """A rule for the action probabilities of the reference policy."""
 
     def __call__(self, posterior: Posterior, psi: Psi, q: Values, key: PRNG) -> Values:
-        """Return π(s) from the posterior of w, ψ̂(s, ·) and the mean Q values."""
+        """Return π(s) from the posterior of w, ψ̂(s, ·) and the mean Q values.
+
+        Q is -∞ for actions that are not allowed, which π never takes.
+        """
         ...
 
 

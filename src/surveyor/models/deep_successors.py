@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from surveyor.models.layers import Dense, Torso, TorsoName
+from surveyor.models.layers import Dense, OwnTorso, Torso, TorsoName, make_torso
 from surveyor.models.optimiser import Adam, Trained
+from surveyor.models.own import Own
 from surveyor.models.successors import Actions, Loss, Outputs, Phi, Psi, W, unit
 from surveyor.types import PRNG, EnvSpec, Obs
 
@@ -21,7 +22,7 @@ Normalise = Literal["each", "together", "none"]
 class SuccessorNet(eqx.Module):
     """One hidden layer, from which φ̂ and ψ̂ = ψ̄(s) + ψ̃(s, a) are read off."""
 
-    torso: Torso
+    torso: Torso | OwnTorso
     phi: Dense
     """The hidden layer to φ for each action, side by side, before their ReLU."""
     psi: Dense
@@ -46,7 +47,8 @@ class DeepSuccessors(eqx.Module):
         *,
         features: int,
         hidden: int,
-        torso: TorsoName = "auto",
+        torso: TorsoName | Own = "auto",
+        depth: int = 0,
         psi_init: float = 0.0,
         psi_relu: bool = False,
         normalise: Normalise = "each",
@@ -62,10 +64,11 @@ class DeepSuccessors(eqx.Module):
         """
         torso_key, phi_key, psi_key, wave_key = jax.random.split(key, 4)
         a, d, k = spec.num_actions, features, random_features
-        phi = Dense.create(phi_key, hidden, a * (d - k), gain=1.0)
-        psi = Dense.create(psi_key, hidden, (1 + a) * d, gain=1.0)
+        layers = make_torso(spec, torso, hidden, torso_key, depth)
+        phi = Dense.create(phi_key, layers.width, a * (d - k), gain=1.0)
+        psi = Dense.create(psi_key, layers.width, (1 + a) * d, gain=1.0)
         psi = eqx.tree_at(lambda psi: psi.bias, psi, psi.bias.at[:d].set(psi_init))
-        net = SuccessorNet(Torso.create(spec, torso, hidden, torso_key), phi, psi, jnp.zeros(d))
+        net = SuccessorNet(layers, phi, psi, jnp.zeros(d))
         waves = Waves.create(spec, k, random_scale, wave_key) if k else None
         return cls(Trained.create(net, adam, target_every), waves, a, normalise, psi_relu)
 
@@ -96,7 +99,7 @@ class DeepSuccessors(eqx.Module):
             psi = jnp.sum(self._successors(net, hidden) * taken, axis=1)
             return loss(Outputs(psi, self._phi(net, hidden, obs, action), net.w))
 
-        gradients, found = jax.grad(of_net, has_aux=True)(self.trained.net)
+        gradients, found = eqx.filter_grad(of_net, has_aux=True)(self.trained.net)
         return dataclasses.replace(self, trained=self.trained.update(gradients)), found
 
     def _psi(self, net: SuccessorNet, obs: Obs) -> Psi:
@@ -142,7 +145,7 @@ class Waves(eqx.Module):
         directions = scale * jax.random.normal(first, (spec.num_actions, inputs, count))
         phases = jax.random.uniform(second, (spec.num_actions, count), maxval=2 * math.pi)
         unit = 1 / 255 if spec.dtype == "uint8" else 1.0
-        return cls(directions, phases, unit / (inputs**0.5 if len(spec.shape) == 3 else 1.0))
+        return cls(directions, phases, unit / (inputs**0.5 if spec.picture else 1.0))
 
     def __call__(self, obs: Obs, action: Actions) -> Float[Array, "b k"]:
         x = obs.reshape(len(obs), -1).astype(jnp.float32) * self.scale

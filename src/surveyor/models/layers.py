@@ -8,15 +8,16 @@ convolution inside a compiled loop on a CPU.
 
 import itertools
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Shaped
+from jaxtyping import Array, Float, PyTree, Shaped
 
 from surveyor.errors import SurveyorError
-from surveyor.types import PRNG, EnvSpec, Obs
+from surveyor.models.own import Own, Static
+from surveyor.types import PRNG, EnvSpec, Obs, channel_axis
 
 
 @jax.custom_vjp
@@ -114,25 +115,35 @@ CONVOLUTIONS: dict[str, tuple[tuple[int, int, int], ...]] = {
 
 
 class Torso(eqx.Module):
-    """Convolutions if any, then dense layers, each followed by a ReLU."""
+    """Convolutions of the image if there is one, then dense layers, each followed by a ReLU.
+
+    Numbers beside the image join it before the dense layers.
+    """
 
     convolutions: tuple[Convolution, ...]
     layers: tuple[Dense, ...]
     scale: float = eqx.field(static=True)
     """Factor on observations: 1/255 for bytes."""
-    channels_first: bool = eqx.field(static=True)
-    dimensions: int = eqx.field(static=True)
-    """Number of axes of an observation."""
+    spec: EnvSpec = eqx.field(static=True)
 
     @classmethod
-    def create(cls, spec: EnvSpec, name: TorsoName, hidden: int, key: PRNG) -> "Torso":
-        """Draw the torso of this name for these observations; `hidden` is the last width."""
-        keys = iter(jax.random.split(key, 8))
+    def create(
+        cls, spec: EnvSpec, name: TorsoName, hidden: int, key: PRNG, depth: int = 0
+    ) -> "Torso":
+        """Draw the torso of this name for these observations.
+
+        It has `depth` dense layers of width `hidden`; with 0 one after convolutions, else two.
+        """
+        keys = iter(jax.random.split(key, max(8, 3 + depth)))
         kind = choose(spec) if name == "auto" else name
         scale = 1 / 255 if spec.dtype == "uint8" else 1.0
-        convolutions, widths, channels_first = [], [math.prod(spec.shape), hidden, hidden], False
+        convolutions, inputs = [], math.prod(spec.shape)
         if kind != "mlp":
-            h, w, c, channels_first = _image(spec, kind)
+            shape, count = _image(spec, kind), max(1, spec.stack)
+            axis = channel_axis(shape)
+            h, w = (side for i, side in enumerate(shape) if i != axis)
+            c = count * (1 if axis is None else shape[axis])
+            beside = inputs - h * w * c
             for channels, kernel, stride in CONVOLUTIONS[kind]:
                 dense = Dense.create(next(keys), kernel**2 * c, channels)
                 convolutions.append(Convolution(dense, kernel, stride))
@@ -142,41 +153,124 @@ class Torso(eqx.Module):
                     f"Images of shape {spec.shape} are too small for the {kind} torso; "
                     "minatar needs 3 × 3 pixels and nature 36 × 36."
                 )
-            widths = [h * w * c, hidden]
+            inputs = h * w * c + beside
+        widths = [inputs, *[hidden] * (depth or (1 if convolutions else 2))]
         layers = tuple(Dense.create(next(keys), *pair) for pair in itertools.pairwise(widths))
-        return cls(tuple(convolutions), layers, scale, channels_first, len(spec.shape))
+        return cls(tuple(convolutions), layers, scale, spec)
 
-    def __call__(self, obs: Shaped[Array, "b ..."]) -> Float[Array, "hidden b"]:
+    @property
+    def width(self) -> int:
+        """Length of the vector that it returns."""
+        return len(self.layers[-1].bias)
+
+    def __call__(self, obs: Shaped[Array, "b ..."]) -> Float[Array, "width b"]:
         x, scale = jnp.moveaxis(obs, 0, -1), self.scale
-        if self.convolutions and not self.channels_first:
-            x = jnp.moveaxis(x, 2, 0)
+        beside = None
+        if self.convolutions:
+            x, beside = self._split(x)
         for convolution in self.convolutions:
             x, scale = convolution(x, scale), 1.0
         x = x.reshape(-1, len(obs)).astype(jnp.float32) * scale
+        if beside is not None:
+            x = jnp.concatenate([x, beside.astype(jnp.float32) * self.scale])
         for layer in self.layers:
             x = jax.nn.relu(layer(x))
         return x
 
+    def _split(self, x: Shaped[Array, "... b"]) -> tuple[Shaped[Array, "c h w b"], Array | None]:
+        """Return the image, with the channels of all frames first, and the numbers beside it."""
+        spec, b = self.spec, x.shape[-1]
+        frame = spec.frame
+        shape, beside = spec.picture or frame, None
+        if len(frame) == 1:
+            x = x.reshape(-1, *frame, b)
+            size = math.prod(shape)
+            beside = x[:, size:].reshape(-1, b)
+            x = x[:, :size].reshape(-1, *shape, b)
+        elif not spec.stack:
+            x = x[None]
+        axis = channel_axis(shape)
+        if axis == 2:
+            x = jnp.moveaxis(x, 3, 1)
+        if axis is not None:
+            x = x.reshape(-1, *x.shape[2:])
+        return x, beside
+
     def flatten(self, obs: Obs) -> tuple[Shaped[Array, "b ..."], tuple[int, ...]]:
         """Return observations along one batch axis, and the shape of the batch axes before."""
-        lead = obs.shape[: obs.ndim - self.dimensions]
-        return obs.reshape(-1, *obs.shape[len(lead) :]), lead
+        return flatten(obs, self.spec)
+
+
+class OwnTorso(eqx.Module):
+    """A user's module, which maps one observation to a vector, for a batch of observations."""
+
+    module: PyTree
+    """Its arrays."""
+    static: Any = eqx.field(static=True)
+    """All of it that is no array."""
+    spec: EnvSpec = eqx.field(static=True)
+    width: int = eqx.field(static=True)
+
+    @classmethod
+    def create(cls, spec: EnvSpec, own: Own) -> "OwnTorso":
+        """Return a user's module with its own weights; raise if it does not fit."""
+        arrays, static = eqx.partition(own.module, eqx.is_array)
+        torso = cls(arrays, Static(static), spec, 0)
+        name = type(own.module).__name__
+        seen = f"one observation of shape {spec.shape}"
+        try:
+            found = jax.eval_shape(torso._one, jax.ShapeDtypeStruct(spec.shape, spec.dtype))
+        except Exception as error:  # a user's module may raise anything
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise SurveyorError(f"The torso {name} failed on {seen}: {reason}") from error
+        shape = getattr(found, "shape", None)
+        if shape is None or len(shape) != 1 or not jnp.issubdtype(found.dtype, jnp.floating):
+            given = f"shape {shape}" if shape is not None else type(found).__name__
+            raise SurveyorError(f"The torso {name} must map {seen} to a vector, not to {given}.")
+        return cls(arrays, Static(static), spec, shape[0])
+
+    def __call__(self, obs: Shaped[Array, "b ..."]) -> Float[Array, "width b"]:
+        return jax.vmap(self._one)(obs).T.astype(jnp.float32)
+
+    def _one(self, obs: Obs) -> Float[Array, " width"]:
+        module = eqx.combine(self.module, self.static.tree)
+        if self.spec.tabular:
+            return module(obs)
+        return module(obs.astype(jnp.float32) / (255.0 if self.spec.dtype == "uint8" else 1.0))
+
+    def flatten(self, obs: Obs) -> tuple[Shaped[Array, "b ..."], tuple[int, ...]]:
+        """Return observations along one batch axis, and the shape of the batch axes before."""
+        return flatten(obs, self.spec)
+
+
+def make_torso(
+    spec: EnvSpec, torso: "TorsoName | Own", hidden: int, key: PRNG, depth: int = 0
+) -> Torso | OwnTorso:
+    """Return the torso of a name, or a user's own."""
+    if isinstance(torso, Own):
+        return OwnTorso.create(spec, torso)
+    return Torso.create(spec, torso, hidden, key, depth)
+
+
+def flatten(obs: Obs, spec: EnvSpec) -> tuple[Shaped[Array, "b ..."], tuple[int, ...]]:
+    """Return observations along one batch axis, and the shape of the batch axes before."""
+    lead = obs.shape[: obs.ndim - len(spec.shape)]
+    return obs.reshape(-1, *obs.shape[len(lead) :]), lead
 
 
 def choose(spec: EnvSpec) -> str:
     """Return the name of the torso that suits these observations."""
-    side = sorted(spec.shape)[1] if len(spec.shape) == 3 else 0  # the shorter one of an image
+    shape = spec.picture
+    side = min(side for i, side in enumerate(shape) if i != channel_axis(shape)) if shape else 0
     return "nature" if side >= 36 else "minatar" if side >= 3 else "mlp"
 
 
-def _image(spec: EnvSpec, kind: str) -> tuple[int, int, int, bool]:
-    """Return height, width and channels of images, and whether channels come first."""
-    if len(spec.shape) != 3:
+def _image(spec: EnvSpec, kind: str) -> tuple[int, ...]:
+    """Return the shape of the image in a frame."""
+    shape = spec.picture or (spec.frame if len(spec.frame) in (2, 3) else ())
+    if not shape:
         raise SurveyorError(
-            f"The {kind} torso is for images, of three axes, and observations have shape "
+            f"The {kind} torso is for images, of two or three axes, and observations have shape "
             f"{spec.shape}; mlp would do."
         )
-    first, second, third = spec.shape
-    if first != second and (second == third or first < third):
-        return second, third, first, True
-    return first, second, third, False
+    return shape

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from surveyor.models.successors import Outputs, Phi, W
 from surveyor.types import Batch, Update
@@ -34,6 +34,11 @@ def bootstrap_factor(batch: Batch, discount: float) -> Float[Array, " b"]:
 def td_target(batch: Batch, discount: float, next_value: PerHead) -> PerHead:
     """Return r + γ V(s') for one or several values of s', and r at the end of an episode."""
     return batch.reward[:, None] + bootstrap_factor(batch, discount)[:, None] * next_value
+
+
+def per_head(batch: Batch) -> Bool[Array, "b 1 actions"] | None:
+    """Return the actions that are allowed after each step, for Q values of several heads."""
+    return None if batch.next_legal is None else batch.next_legal[:, None]
 
 
 def weighted_mean(losses: Float[Array, " b"], batch: Batch) -> Float[Array, ""]:

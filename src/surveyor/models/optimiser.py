@@ -29,7 +29,7 @@ class Adam:
 
     def init(self, params: PyTree) -> optax.OptState:
         """Return the moments before the first step."""
-        return self._transform.init(eqx.filter(params, eqx.is_array))
+        return self._transform.init(eqx.filter(params, eqx.is_inexact_array))
 
     def update(
         self, params: Params, gradients: PyTree, moments: optax.OptState

@@ -5,6 +5,7 @@ There is no output bias: it would carry what is learnt in one state into all oth
 over W would not be one over Q.
 """
 
+import dataclasses
 from typing import Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
@@ -12,9 +13,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from surveyor.models.layers import Torso, TorsoName, matmul
+from surveyor.errors import SurveyorError
+from surveyor.models.layers import OwnTorso, Torso, TorsoName, make_torso, matmul
 from surveyor.models.losses import Penalty, PerHead, Scored, penalty
 from surveyor.models.optimiser import Adam, Trained
+from surveyor.models.own import Own
 from surveyor.models.tables import RowAdam, Rows, Table
 from surveyor.types import PRNG, Batch, EnvSpec, Obs, States, Update
 
@@ -79,16 +82,34 @@ def q_losses(q: QValues, batch: Batch, targets: PerHead, kind: Penalty, mask: We
 
 
 class QNet(eqx.Module):
-    """A torso, and W of every head on it."""
+    """A torso, and W of every head on it.
 
-    torso: Torso
+    Duelling heads (Wang et al. 2016) read the value of a state off the first half of the hidden
+    layer and the advantages of its actions, whose mean is taken off, off the second half:
+    Q(s, a) = V(s) + A(s, a) - mean A(s, ·). That is linear too, so φ and W have the same meaning.
+    """
+
+    torso: Torso | OwnTorso
     W: Float[Array, "h outputs"]
+    """Of duelling heads the weights of A, from the second half."""
+    V: Float[Array, "h heads"] | None
+    """Of duelling heads the weights of V, from the first half; else None."""
     heads: int = eqx.field(static=True)
+
+    @property
+    def outputs(self) -> Float[Array, "h outputs"]:
+        """W of every head, so that Q = Wᵀφ."""
+        if self.V is None:
+            return self.W
+        advantage = self.W.reshape(*self.V.shape, -1)
+        advantage = advantage - jnp.mean(advantage, axis=-1, keepdims=True)
+        value = jnp.broadcast_to(self.V[..., None], advantage.shape)
+        return jnp.concatenate([value, advantage]).reshape(2 * len(self.V), -1)
 
     def q(self, obs: Obs, heads: Which = None) -> QValues:
         """Return Q(s, ·) of these heads or of all."""
         rows, lead = self.torso.flatten(obs)
-        q = matmul(self.W.T, self.torso(rows)).T.reshape(*lead, self.heads, -1)
+        q = matmul(self.outputs.T, self.torso(rows)).T.reshape(*lead, self.heads, -1)
         return q if heads is None else q[..., heads, :]
 
 
@@ -105,15 +126,26 @@ class DeepQ(eqx.Module):
         *,
         heads: int,
         width: int,
-        torso: TorsoName,
+        torso: TorsoName | Own = "auto",
+        depth: int = 0,
+        duelling: bool = False,
         adam: Adam,
         target_every: int,
         outputs: bool,
     ) -> "DeepQ":
-        """Draw normal weights; with `outputs` false W and so Q start at zero."""
+        """Draw normal weights; with `outputs` false W and so Q start at zero.
+
+        A duelling network has a hidden layer of `width` for V and another for A.
+        """
         torso_key, output_key = jax.random.split(key)
-        W = jax.random.normal(output_key, (width, heads * spec.num_actions)) * width**-0.5
-        net = QNet(Torso.create(spec, torso, width, torso_key), W * outputs, heads)
+        layers = make_torso(spec, torso, width * (1 + duelling), torso_key, depth)
+        if duelling and layers.width % 2:
+            said = f"the torso returns {layers.width} numbers"
+            raise SurveyorError(f"Duelling heads need a vector of even length, and {said}.")
+        h = layers.width // (1 + duelling)
+        W = jax.random.normal(output_key, (h, heads * spec.num_actions)) * h**-0.5
+        V = jax.random.normal(jax.random.fold_in(output_key, 1), (h, heads)) * h**-0.5
+        net = QNet(layers, W * outputs, V * outputs if duelling else None, heads)
         return cls(Trained.create(net, adam, target_every))
 
     @property
@@ -122,7 +154,7 @@ class DeepQ(eqx.Module):
 
     @property
     def weights(self) -> Float[Array, "heads h actions"]:
-        W = self.trained.net.W
+        W = self.trained.net.outputs
         return jnp.moveaxis(W.reshape(len(W), self.heads, -1), 1, 0)
 
     def features(self, obs: Obs, heads: Which = None) -> Features:
@@ -146,12 +178,13 @@ class DeepQ(eqx.Module):
             total, update = q_losses(net.q(batch.obs, heads), batch, targets, kind, mask)
             return total / targets.size, update
 
-        gradients, update = jax.grad(loss, has_aux=True)(self.trained.net)
+        gradients, update = eqx.filter_grad(loss, has_aux=True)(self.trained.net)
         return DeepQ(self.trained.update(gradients)), update
 
     def fixed(self, scale: float) -> QNet:
         net = self.trained.net
-        return eqx.tree_at(lambda net: net.W, net, scale * net.W)
+        V = None if net.V is None else scale * net.V
+        return dataclasses.replace(net, W=scale * net.W, V=V)
 
 
 class TabularQ(eqx.Module):

@@ -1,6 +1,5 @@
 """The replay of runs by episodes: a ring of past transitions, and the best episode beside it."""
 
-import dataclasses
 from functools import partial
 
 import equinox as eqx
@@ -10,6 +9,9 @@ from jaxtyping import Array, Float, Int
 
 from surveyor.replay.strategies import Floats, Numbers, Strategy
 from surveyor.types import Batch, Mask, Transition
+
+COLUMNS = 5
+"""Numbers of a transition: state, action, reward, next state, and whether it was the last."""
 
 
 class Best(eqx.Module):
@@ -43,7 +45,7 @@ class EpisodeReplay(eqx.Module):
     def create(cls, capacity: int, longest: int, strategy: Strategy) -> "EpisodeReplay":
         """Return an empty ring for states that are numbers; it holds one episode at least."""
         rows = max(capacity, longest) + longest
-        storage = jnp.zeros((rows, len(dataclasses.fields(Transition))), jnp.int32)
+        storage = jnp.zeros((rows, COLUMNS), jnp.int32)
         zeros = [jnp.zeros((), jnp.int32) for _ in range(4)]
         best = Best(jnp.full((), -jnp.inf), zeros[0], zeros[1])
         return cls(storage, zeros[2], zeros[3], best, longest, strategy)

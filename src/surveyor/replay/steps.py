@@ -37,6 +37,8 @@ class StepReplay(eqx.Module):
     action: Int[HostArrays, "time envs"]
     reward: Float[HostArrays, "time envs"]
     flags: UInt8[HostArrays, "time envs"]
+    next_legal: Bool[HostArrays, "time envs actions"] | None
+    """Actions that are allowed after each step; None where all always are."""
     priority: Float[HostArrays, "time envs"] | None
     """Weight of each in the draw; None where all are alike."""
     written: Int[HostArrays, ""]
@@ -54,13 +56,13 @@ class StepReplay(eqx.Module):
         """
         xp, strategy = np if host else jnp, fitting(schedule.replay, "steps")
         lead = (max(schedule.capacity // schedule.envs, spec.stack + 2), schedule.envs)
-        frame = spec.shape[1:] if spec.stack else spec.shape
-        obs = xp.zeros((*lead, *frame), spec.dtype)
-        next_obs = None if spec.stack else xp.zeros((*lead, *frame), spec.dtype)
+        obs = xp.zeros((*lead, *spec.frame), spec.dtype)
+        next_obs = None if spec.stack else xp.zeros((*lead, *spec.frame), spec.dtype)
         action, reward = xp.zeros(lead, xp.int32), xp.zeros(lead, xp.float32)
         priority = xp.zeros(lead, xp.float32) if strategy.prioritised else None
         flags, written = xp.zeros(lead, xp.uint8), xp.zeros((), xp.int32)
-        arrays = (obs, next_obs, action, reward, flags, priority, written)
+        legal = xp.zeros((*lead, spec.num_actions), bool) if spec.masked else None
+        arrays = (obs, next_obs, action, reward, flags, legal, priority, written)
         return cls(*arrays, spec.stack, schedule.n_step, schedule.discount, strategy)
 
     def add(self, steps: Transition, ended: Flags, skipped: Flags | bool = False) -> "StepReplay":
@@ -74,6 +76,8 @@ class StepReplay(eqx.Module):
             new["obs"] = steps.obs[:, -1]
         else:
             new |= {"obs": steps.obs, "next_obs": steps.next_obs}
+        if self.next_legal is not None:
+            new["next_legal"] = steps.next_legal
         if self.priority is not None:
             # A step that `sample` would replace by the one before is never drawn by its priority.
             drawn = ((flags & SKIPPED) == 0) & ((flags != ENDED) | (self.stack == 0))
@@ -109,6 +113,7 @@ class StepReplay(eqx.Module):
             discount=(xp.asarray(self.discount, xp.float32) ** length).astype(xp.float32),
             trail=self._trail(time, env, going, powers, rewards[:, 0]) if n > 1 else None,
             weight=drawn.weight,
+            next_legal=None if self.next_legal is None else self._at(self.next_legal, last, env),
         )
 
     def observations(self, u: Floats) -> Shaped[HostArrays, "b ..."]:
@@ -192,7 +197,8 @@ class StepReplay(eqx.Module):
         # A frame belongs to it if no episode ended between that frame and now.
         later = xp.cumsum(ended[..., ::-1].astype(xp.int32), axis=-1)[..., ::-1]
         same = xp.concatenate([later == 0, xp.ones_like(later[..., :1], bool)], axis=-1)
-        return xp.where(same[..., None, None], frames, xp.zeros((), frames.dtype))
+        same = same.reshape(*same.shape, *[1] * (frames.ndim - same.ndim))
+        return xp.where(same, frames, xp.zeros((), frames.dtype))
 
     def _trail(self, time: Any, env: Any, going: Any, powers: Any, first: Any) -> Trail:
         later = time[:, None] + self.xp.arange(1, going.shape[1])

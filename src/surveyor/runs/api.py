@@ -35,6 +35,8 @@ def configure(
     frames: int | None = None,
     stop_when_solved: bool = True,
     protocol: str | None = None,
+    frame_stack: int = 0,
+    scale: bool = True,
     given: Collection[str] = (),
 ) -> Config:
     """Return the configuration of a run from `train`'s arguments; raise if they do not fit.
@@ -57,6 +59,7 @@ def configure(
         steps = max(1, frames // family.frames_per_step)
     if family.by_episodes:
         require(steps is None, f"{name} is learnt by episodes: give episodes, not steps.")
+        require(not frame_stack and scale, f"{name} has numbered states: there is nothing to see.")
         fitting(agent.schedule.replay, "episodes")
         episodes = family.default_budget(name) if episodes is None else episodes
         return Config(name, agent, seed, episodes, stop_when_solved, source=source)
@@ -65,7 +68,8 @@ def configure(
     Round.of(agent)  # raises if the agent cannot learn by steps
     fitting(agent.schedule.replay, "steps")
     steps = family.default_budget(name) if steps is None else steps
-    return Config(name, agent, seed, steps=steps, protocol=protocol, source=source)
+    seen = {"frame_stack": frame_stack, "scale": scale}
+    return Config(name, agent, seed, steps=steps, protocol=protocol, source=source, **seen)
 
 
 def train(
@@ -78,6 +82,8 @@ def train(
     frames: int | None = None,
     stop_when_solved: bool = True,
     protocol: str | None = None,
+    frame_stack: int = 0,
+    scale: bool = True,
     out: str | Path | None = None,
     beliefs: bool = False,
     tensorboard: bool = False,
@@ -98,6 +104,8 @@ def train(
     - `frames`: the budget in frames in place of steps, for Atari, where a step is four frames.
     - `stop_when_solved`: True to end training when a problem learnt by episodes is solved.
     - `protocol`: the protocol of an Atari game, `"paper"` or `"machado"`.
+    - `frame_stack`: number of frames that an observation stacks, stored once; 0 for none.
+    - `scale`: True to scale observations where they need it (docs/environments.md).
     - `out`: the folder for the run's folder, where a run that was started is continued; None keeps
       the run in memory (see `Run.save`).
     - `beliefs`: True to record belief snapshots in the folder, for `surveyor report`.
@@ -107,6 +115,7 @@ def train(
     """
     asked = {"episodes": episodes, "steps": steps, "frames": frames}
     more = {"stop_when_solved": stop_when_solved, "protocol": protocol}
+    more |= {"frame_stack": frame_stack, "scale": scale}
     config = configure(agent, env, seed=seed, **asked, **more)
     if out is None and (tensorboard or beliefs):
         raise SurveyorError("TensorBoard's files and beliefs go into the run folder: give `out`.")
@@ -124,7 +133,7 @@ def begin(config: Config, out: Path | None) -> Run:
     folder = RunFolder(out / config.name)
     if folder.made_by_this_version() and folder.result() is None:  # equal versions, equal bits
         with contextlib.suppress(SurveyorError):  # damaged; storage out of reach raises others
-            return Run.open(folder.path, config.source)
+            return Run.open(folder.path, config.source, agent=config.agent)
     return Run.new(config, folder.path)
 
 
@@ -132,6 +141,7 @@ def resume(
     path: str | Path,
     *,
     env: Any = None,
+    agent: Agent | None = None,
     tensorboard: bool = False,
     wandb: str | None = None,
     report: Report | None = None,
@@ -142,21 +152,23 @@ def resume(
 
     - `path`: the run's folder.
     - `env`: the environment, if it was passed as an object and has no name to make it from.
+    - `agent`: the agent, if it has a torso of the user's own.
     - `tensorboard`, `wandb`, `report`: as in `train`.
     """
     sinks = loggers.check(tensorboard=tensorboard, wandb=wandb)
-    return finish(Run.open(path, env), report, sinks)
+    return finish(Run.open(path, env, agent=agent), report, sinks)
 
 
-def load(path: str | Path, env: Any = None) -> Run:
+def load(path: str | Path, env: Any = None, agent: Agent | None = None) -> Run:
     """Return a run as its last checkpoint left it.
 
     **Arguments:**
 
     - `path`: the run's folder.
     - `env`: the environment, if it was passed as an object and has no name to make it from.
+    - `agent`: the agent, if it has a torso of the user's own.
     """
-    return Run.open(path, env)
+    return Run.open(path, env, agent=agent)
 
 
 def finish(run: Run, report: Report | None, sinks: Sinks, stop: Stop = lambda: False) -> Run:

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from surveyor import agents
+from surveyor.agents import options
 from surveyor.agents.base import Agent
 from surveyor.envs import families
 from surveyor.envs.base import Environment
 from surveyor.envs.families import Family, Source
 from surveyor.errors import SurveyorError, require
+from surveyor.models.own import Own
 from surveyor.training.runner import Task
 
 RENAMED = (
@@ -38,12 +40,20 @@ class Config:
     """Budget in steps, for all other environments."""
     protocol: str | None = None
     """Protocol of the environment; its family's default if None."""
+    frame_stack: int = 0
+    """Frames that an observation stacks; 0 for as many as the environment has."""
+    scale: bool = True
+    """True if observations are scaled where they need it."""
+    described: dict[str, Any] | None = dataclasses.field(default=None, compare=False, repr=False)
+    """Hyperparameters as JSON, if a folder has them and the agent was given with its own module."""
     source: Any = dataclasses.field(default=None, compare=False, repr=False)
     """The environment itself, if it was passed as an object and has no name to make it from."""
 
     def __post_init__(self):
         accepted = 0 <= self.seed < 2**32  # by every random generator involved
         require(accepted, f"seed must be between 0 and 2^32 - 1, not {self.seed}.")
+        stack = self.frame_stack
+        require(stack >= 0 and stack != 1, f"frame_stack must be 0 or at least 2, not {stack}.")
         for name, value in (("episodes", self.episodes), ("steps", self.steps)):
             require(value is None or value >= 1, f"{name} must be at least 1, not {value}.")
 
@@ -66,7 +76,8 @@ class Config:
     def task(self) -> Task:
         """The part of the configuration that a runner needs."""
         frames = self.family.frames_per_step
-        return Task(self.env, self.agent, self.seed, self.budget, self.stop_when_solved, frames)
+        counts = (self.budget, self.stop_when_solved, frames, self.scale, self.frame_stack)
+        return Task(self.env, self.agent, self.seed, *counts)
 
     def make(self) -> Source:
         """Return the environment for a runner; raise if its family describes it wrongly."""
@@ -97,8 +108,11 @@ class Config:
         return {**self._deciding(), "versions": versions(), "commit": commit()}
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> "Config":
-        """Return the configuration that `to_json` wrote; raise `SurveyorError` if 0.1 wrote it."""
+    def from_json(cls, content: dict[str, Any], agent: Agent | None = None) -> "Config":
+        """Return the configuration that `to_json` wrote; raise `SurveyorError` if 0.1 wrote it.
+
+        `agent` is the agent, if a module of the user's own is among its hyperparameters.
+        """
         if not isinstance(content["env"], str) or type(content["seed"]) is not int:
             raise ValueError("env or seed have the wrong type")
         version = str(content.get("versions", {}).get("surveyor", ""))
@@ -109,23 +123,58 @@ class Config:
                 f"'{name}' was trained by surveyor {version}{renamed}; this version can show its "
                 "results but not load or continue it: train it again."
             )
-        agent = agents.make(content["agent"], content["hyperparameters"])
-        names = ("episodes", "stop_when_solved", "steps", "protocol")
+        described = content["hyperparameters"]
+        made = _made(content["agent"], described, agent)
+        names = ("episodes", "stop_when_solved", "steps", "protocol", "frame_stack", "scale")
         rest = {name: content[name] for name in names if name in content}
+        rest |= {} if agent is None else {"described": described}
         if not isinstance(rest.get("steps", rest.get("episodes")), int):
             raise ValueError("the budget is missing")
-        return cls(content["env"], agent, content["seed"], **rest)
+        return cls(content["env"], made, content["seed"], **rest)
 
     def _deciding(self) -> dict[str, Any]:
         by_episodes = {"episodes": self.episodes, "stop_when_solved": self.stop_when_solved}
-        protocol = {} if self.protocol is None else {"protocol": self.protocol}
+        more = {"protocol": self.protocol} if self.protocol is not None else {}
+        more |= {"frame_stack": self.frame_stack} if self.frame_stack else {}
+        more |= {} if self.scale else {"scale": False}
         return {
             "env": self.env,
             "agent": agents.name_of(self.agent),
-            "hyperparameters": dataclasses.asdict(self.agent),
+            "hyperparameters": self.described or describe(self.agent),
             "seed": self.seed,
-            **(by_episodes if self.steps is None else {"steps": self.steps, **protocol}),
+            **(by_episodes if self.steps is None else {"steps": self.steps, **more}),
         }
+
+
+def describe(agent: Agent) -> dict[str, Any]:
+    """Return the hyperparameters of an agent as JSON."""
+    described = options.values(agent).items()
+    return {name: v.description if isinstance(v, Own) else v for name, v in described}
+
+
+def _made(name: str, described: dict[str, Any], given: Agent | None) -> Agent:
+    """Return the agent of a configuration, or the one that the user has given if it is the same."""
+    modules = {key: value for key, value in described.items() if isinstance(value, dict)}
+    if given is None:
+        for key, value in modules.items():
+            raise SurveyorError(
+                f"The {key} of this run is a module of its own, {value.get('module')}: give the "
+                f"agent with it, as in surveyor.load(path, agent={name_in_python(name)}({key}=…))."
+            )
+        return agents.make(name, described)
+    mine = describe(given)
+    same = agents.name_of(given) == name and mine.keys() == described.keys()
+    for key in mine if same else ():
+        own = getattr(given, key)
+        kept = own.same_structure(described[key]) if isinstance(own, Own) else None
+        same = same and (mine[key] == described[key] if kept is None else kept)
+    require(same, "The agent that was given is not the one that this run was trained with.")
+    return given
+
+
+def name_in_python(name: str) -> str:
+    """Return the name of an agent's class."""
+    return agents.find(name).load().__name__
 
 
 @functools.cache

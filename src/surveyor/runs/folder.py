@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import PyTree
 
+from surveyor.agents.base import Agent
 from surveyor.errors import HeldError, SurveyorError, require
 from surveyor.runs import checkpoint
 from surveyor.runs.config import Config, versions
@@ -42,8 +43,8 @@ _claimed: set[Path] = set()  # by this process
 class RunFolder:
     """Reader and writer of one run folder."""
 
-    def __init__(self, path: str | Path):
-        self.path = Path(path)
+    def __init__(self, path: str | Path, agent: Agent | None = None):
+        self.path, self._agent = Path(path), agent
         self._config, self._metrics, self._checkpoint, *ends = (self.path / file for file in FILES)
         self._evaluations, self._result, self._failure = ends
         self._snapshots = self.path / "beliefs"
@@ -66,9 +67,12 @@ class RunFolder:
         return folder
 
     @classmethod
-    def open(cls, path: str | Path) -> "RunFolder":
-        """Open an existing run folder; raise `SurveyorError` if `path` is not one."""
-        folder = cls(path)
+    def open(cls, path: str | Path, agent: Agent | None = None) -> "RunFolder":
+        """Open an existing run folder; raise `SurveyorError` if `path` is not one.
+
+        `agent` is the run's agent, if it has a module of the user's own.
+        """
+        folder = cls(path, agent)
         require(folder.path.exists(), f"There is no run folder '{path}'.")
         if not folder._config.is_file():
             raise SurveyorError(f"'{path}' is not a run folder: it has no config.json.")
@@ -78,7 +82,7 @@ class RunFolder:
     def config(self) -> Config:
         """Return the configuration; raise `SurveyorError` if it cannot be read."""
         try:
-            return Config.from_json(json.loads(self._config.read_text("utf-8")))
+            return Config.from_json(json.loads(self._config.read_text("utf-8")), self._agent)
         except (*DAMAGED, KeyError, TypeError, AttributeError) as error:
             message = f"'{self._config}' is not the configuration of a surveyor run ({error})."
             raise SurveyorError(message) from None

@@ -38,7 +38,7 @@ def learning(run: Run, path: str | Path) -> Path:
         below.set_xlabel("steps")
     for axes in (above, below):
         drawing.open_frame(axes)
-    title = agents.entry_of(run.agent).title
+    title = agents.entry_of(run.config.agent).title
     figure.suptitle(f"{run.config.env}, {title}, seed {run.config.seed}")
     return drawing.save(figure, path)
 

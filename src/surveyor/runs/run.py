@@ -50,13 +50,21 @@ class Run:
         return run
 
     @classmethod
-    def open(cls, path: str | Path, source: Any = None, *, replay: bool = True) -> "Run":
+    def open(
+        cls,
+        path: str | Path,
+        source: Any = None,
+        *,
+        agent: Agent | None = None,
+        replay: bool = True,
+    ) -> "Run":
         """Return the run in a folder as its last checkpoint left it.
 
-        `source` is its environment, where that cannot be made from its name. Only training needs
-        the replay, which is 7 GB on Atari.
+        `source` is its environment, where that cannot be made from its name, and `agent` its agent,
+        where that has a module of the user's own. Only training needs the replay, which is 7 GB on
+        Atari.
         """
-        folder = RunFolder.open(path)
+        folder = RunFolder.open(path, agent)
         config = dataclasses.replace(folder.config(), source=source)
         run = cls(config, None, [], folder=folder, whole=replay)
         restored = folder.restore(run.runner.frozen_shape(replay), part=not replay)
@@ -75,8 +83,8 @@ class Run:
 
     @property
     def agent(self) -> Agent:
-        """The agent's hyperparameters."""
-        return self.config.agent
+        """The agent, which takes observations as the replay has them; see `config` for options."""
+        return self.runner.agent
 
     @property
     def state(self) -> PyTree:
@@ -183,6 +191,7 @@ class Run:
         state: Any = None,
         episode_start: Any = None,
         deterministic: bool = True,
+        action_masks: Any = None,
     ) -> tuple[np.ndarray, Any]:
         """Return actions, and the state for the next call, with Stable-Baselines3's signature.
 
@@ -192,15 +201,20 @@ class Run:
         - `state`: the posterior sample to follow, from the last call; None draws a new one.
         - `episode_start`: where true, a new sample is drawn.
         - `deterministic`: act greedily on the agent's best guess, without a sample.
+        - `action_masks`: True for each action that is allowed, where the environment has a mask in
+          its `info`. A mask in an observation is read from there.
         """
         obs, spec = self._read(observation), self.runner.spec
+        mask = self.runner.read_mask(observation, action_masks)
         rng = np.random.default_rng(0 if deterministic else None)
         if not deterministic and (state is None or np.any(episode_start)):
             state = self.agent.sample(self.state, jax.random.key(int(rng.integers(2**31))))
         index = self.agent.greedy(self.state) if deterministic else state
         lead = obs.shape[: obs.ndim - len(spec.shape)]
         ties = rng.random((int(np.prod(lead)), spec.num_actions), np.float32)
-        actions = _actions(self.agent, self.state, index, obs.reshape(-1, *spec.shape), ties)
+        seen = (obs.reshape(-1, *spec.shape), ties)
+        seen = seen if mask is None else (*seen, mask.reshape(-1, spec.num_actions))
+        actions = _actions(self.agent, self.state, index, seen)
         actions = self.runner.first_action + np.asarray(actions, np.int64)
         return actions.reshape(lead), state
 
@@ -215,7 +229,7 @@ class Run:
         return self.agent.q_posterior(self.state, obs)
 
     def _read(self, observation: Any) -> jax.Array:
-        return jnp.asarray(self.runner.read(np.asarray(observation)))
+        return jnp.asarray(self.runner.read(observation))
 
 
 def done(result: Record) -> int:
@@ -224,5 +238,5 @@ def done(result: Record) -> int:
 
 
 @eqx.filter_jit
-def _actions(agent: Agent, state: Any, index: Any, obs: jax.Array, ties: Any) -> jax.Array:
-    return jax.vmap(lambda obs, u: agent.act(state, index, obs, u))(obs, ties)
+def _actions(agent: Agent, state: Any, index: Any, seen: tuple[Any, ...]) -> jax.Array:
+    return jax.vmap(functools.partial(agent.act, state, index))(*seen)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from surveyor.agents.options import values
 from surveyor.envs import families
 from surveyor.errors import SurveyorError
 from surveyor.runs.config import Config
@@ -80,7 +81,7 @@ def _settings(config: Config | None) -> dict[str, Any]:
     if config is None:
         return {}
     names = ("budget", "protocol", "stop_when_solved")
-    return {**dataclasses.asdict(config.agent), **{name: getattr(config, name) for name in names}}
+    return {**values(config.agent), **{name: getattr(config, name) for name in names}}
 
 
 def grouped(statuses: list[RunStatus], points: dict[str, list[tuple[float, float]]]) -> Curves:

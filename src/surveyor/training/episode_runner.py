@@ -24,7 +24,7 @@ class EpisodeRunner(Runner):
     env: Environment
 
     def start(self) -> Loop:
-        return episodes.start(self.task.agent, self.env, self.init_key)
+        return episodes.start(self.agent, self.env, self.init_key)
 
     def finished(self, loop: Loop) -> bool:
         solved = int(loop.solved_at) >= 0
@@ -34,7 +34,7 @@ class EpisodeRunner(Runner):
     def chunks(self, loop: Loop) -> Iterator[Chunk]:
         task, wanted = self.task, 1
         fixed = self.env.params(task.seed), self.train_key, np.int32(task.budget)
-        program = episodes.compile_chunk(task.agent, self.env, task.stop_when_solved)
+        program = episodes.compile_chunk(self.agent, self.env, task.stop_when_solved)
         while not self.finished(loop):
             left = self.pauses(int(loop.episode)) - int(loop.episode)
             intervals = math.ceil(min(wanted, left / self.every))
@@ -62,7 +62,7 @@ class EpisodeRunner(Runner):
     def play(self, agent_state: PyTree, episodes: int, seed: int) -> Played:
         params = self.env.params(self.task.seed)
         keys = jax.random.split(jax.random.key(seed), episodes)
-        totals, lengths = _play(self.task.agent, self.env, params, agent_state, keys)
+        totals, lengths = _play(self.agent, self.env, params, agent_state, keys)
         best = np.mean(optimal(self.env, totals))
         return Played(totals.tolist(), lengths.tolist(), self.env.optimal_return, float(best))
 
@@ -71,7 +71,7 @@ class EpisodeRunner(Runner):
 
     def snapshot(self, inputs: PyTree, at: int) -> dict[str, Array] | None:
         """Return the belief about every state on the environment's map."""
-        program = beliefs.map_program(self.task.agent, self.env)
+        program = beliefs.map_program(self.agent, self.env)
         if program is None:
             return None
         key = jax.random.fold_in(jax.random.key(self.task.seed), at)

@@ -19,11 +19,11 @@ from jaxtyping import Array, Int, PyTree, Shaped
 
 from surveyor.agents.base import Agent
 from surveyor.envs.functional import Functional, coloured
-from surveyor.envs.reading import check_observations, check_rewards
+from surveyor.envs.reading import check_masks, check_observations, check_rewards
 from surveyor.replay.steps import StepReplay
 from surveyor.training import steps
 from surveyor.training.episodes import COMPILER_OPTIONS
-from surveyor.training.runner import Chunk, Played, See, StepRunner
+from surveyor.training.runner import Chunk, Played, See, StepRunner, Task
 from surveyor.training.steps import Learning, Round
 from surveyor.types import PRNG, HostArrays, Metrics, Transition
 
@@ -57,11 +57,13 @@ def act(agent: Agent, env: Functional, key: PRNG, loop: StepLoop) -> StepLoop:
     """Take one step of every environment."""
     key = jax.random.fold_in(jax.random.fold_in(key, 0), loop.learning.step)
     act_key, env_key, index_key = jax.random.split(key, 3)
-    action = steps.act(agent, loop.learning, env.spec, loop.obs, act_key)
+    legal = loop.env.legal if env.spec.masked else None
+    action = steps.act(agent, loop.learning, env.spec, loop.obs, act_key, legal)
     keys = jax.random.split(env_key, agent.schedule.envs)
     obs, state, reward, terminated, truncated, final = jax.vmap(env.step)(keys, loop.env, action)
     ended = terminated | truncated
-    transitions = Transition(loop.obs, action, reward, final, terminated)
+    after = state.final_legal if env.spec.masked else None
+    transitions = Transition(loop.obs, action, reward, final, terminated, next_legal=after)
     stepped = jnp.ones_like(ended)
     learning = steps.observe(agent, loop.learning, transitions, reward, ended, index_key, stepped)
     return StepLoop(learning, loop.replay.add(transitions, ended), state, obs)
@@ -129,7 +131,8 @@ def play(
         i, states, obs, total, length, over = carry
         act_key, env_key = jax.random.split(jax.random.fold_in(step_key, i))
         u = jax.random.uniform(act_key, (episodes, env.spec.num_actions))
-        action = jax.vmap(partial(agent.act, agent_state, index))(obs, u)
+        seen = (obs, u, states.legal) if env.spec.masked else (obs, u)
+        action = jax.vmap(partial(agent.act, agent_state, index))(*seen)
         keys = jax.random.split(env_key, episodes)
         obs, states, reward, terminated, truncated, _ = jax.vmap(env.step)(keys, states, action)
         total = total + jnp.where(over, 0.0, reward)
@@ -145,12 +148,28 @@ class FunctionalRunner(StepRunner):
 
     env: Functional
 
+    def __init__(self, task: Task, env: Functional):
+        super().__init__(task, env.stacked(task.frame_stack) if task.frame_stack else env)
+
+    def read(self, observation: Any) -> np.ndarray:
+        """Return observations as the agent takes them, also those of many arrays."""
+        if len(self.env.reader.shapes) == 1 and self.env.reader.mask is None:
+            return super().read(observation)
+        arrays = jax.tree.map(np.asarray, observation)
+        return super().read(self.env.reader(arrays, self.spec)[0])
+
+    def read_mask(self, observation: Any, given: Any) -> np.ndarray | None:
+        if self.env.reader.mask is None or given is not None:
+            return super().read_mask(observation, given)
+        arrays = jax.tree.map(np.asarray, observation)
+        return np.asarray(self.env.reader(arrays, self.spec)[1])
+
     def start(self) -> StepLoop:
         # Compiled, so that every array is a buffer of its own: all are donated.
-        return jax.jit(partial(start, self.task.agent, self.env))(self.init_key)
+        return jax.jit(partial(start, self.agent, self.env))(self.init_key)
 
     def chunks(self, loop: StepLoop) -> Iterator[Chunk]:
-        program = compile_train(self.task.agent, self.env)
+        program = compile_train(self.agent, self.env)
         while not self.finished(loop):
             began, before = time.perf_counter(), int(loop.learning.step)
             left = math.ceil((self.task.budget - before) / self.round.steps)
@@ -159,27 +178,31 @@ class FunctionalRunner(StepRunner):
             took = time.perf_counter() - began
             check_rewards(self.env.name, np.asarray(loop.replay.reward))
             check_observations(self.env.name, np.asarray(loop.obs))
+            if loop.replay.next_legal is not None:
+                rows = min(int(loop.replay.written), len(loop.replay.action))
+                check_masks(self.env.name, np.asarray(loop.replay.next_legal[:rows]))
             steps = int(loop.learning.step) - before
             yield Chunk(loop, [self.record(loop, metrics, steps, took)], took)
 
     def play(self, agent_state: PyTree, episodes: int, seed: int) -> Played:
         key = jax.random.key(seed)
-        totals, lengths = play(self.task.agent, self.env, agent_state, key, episodes)
+        totals, lengths = play(self.agent, self.env, agent_state, key, episodes)
         return Played(totals.tolist(), lengths.tolist())
 
     def film(self, agent_state: PyTree, seed: int, see: See) -> None:
         if len(self.spec.shape) != 3:
             return super().film(agent_state, seed, see)
-        agent, env = self.task.agent, self.env
+        agent, env = self.agent, self.env
         index, key = agent.greedy(agent_state), jax.random.key(seed)
         obs, state = env.reset(key)
-        act = jax.jit(lambda obs, u: agent.act(agent_state, index, obs, u))
+        act = jax.jit(lambda *seen: agent.act(agent_state, index, *seen))
         step = jax.jit(env.step)
         over = False
         while not over:
             seen = np.asarray(obs)
             key, act_key, env_key = jax.random.split(key, 3)
-            action = act(obs, jax.random.uniform(act_key, (env.spec.num_actions,)))
+            mask = (state.legal,) if env.spec.masked else ()
+            action = act(obs, jax.random.uniform(act_key, (env.spec.num_actions,)), *mask)
             see(seen, partial(coloured, seen), int(action))
             obs, state, _, terminated, truncated, _ = step(env_key, state, action)
             over = bool(terminated | truncated)

@@ -18,6 +18,7 @@ from jaxtyping import PyTree
 from surveyor._settings import keep_memory
 from surveyor.agents.base import Agent
 from surveyor.envs.host import HostEnvs, HostMaker
+from surveyor.envs.stacking import StackedEnvs
 from surveyor.replay.steps import ENDED, StepReplay
 from surveyor.training import steps
 from surveyor.training.functional import DIAGNOSED, StepLoop
@@ -34,9 +35,9 @@ class Verbs:
     """The functions of `steps`, compiled for one agent; they take over the state they return."""
 
     def __init__(self, agent: Agent, spec: EnvSpec):
-        def act(learning, obs, key):
+        def act(learning, obs, key, legal):
             key = jax.random.fold_in(jax.random.fold_in(key, 0), learning.step)
-            return steps.act(agent, learning, spec, obs, key)
+            return steps.act(agent, learning, spec, obs, key, legal)
 
         def observe(learning, obs, action, step, key):
             key = jax.random.fold_in(jax.random.fold_in(key, 1), learning.step)
@@ -65,7 +66,7 @@ class HostRunner(StepRunner):
     @cached_property
     def envs(self) -> HostEnvs:
         """The environments of training."""
-        return self.env.make(self.task.agent.schedule.envs)
+        return self._stacked(self.env.make(self.task.agent.schedule.envs))
 
     @property
     def spec(self) -> EnvSpec:
@@ -78,7 +79,7 @@ class HostRunner(StepRunner):
     def start(self) -> StepLoop:
         obs = self.envs.begin(self.task.seed)
         # Compiled, so that every array is a buffer of its own: all are donated.
-        learning = jax.jit(partial(steps.start, self.task.agent, self.spec))(self.init_key)
+        learning = jax.jit(partial(steps.start, self.agent, self.spec))(self.init_key)
         replay = StepReplay.create(self.spec, self.task.agent.schedule, host=True)
         return StepLoop(learning, replay, None, obs)
 
@@ -99,18 +100,24 @@ class HostRunner(StepRunner):
 
     def frozen_shape(self, replay: bool = True) -> PyTree:
         """Return the shape of what `freeze` gives; the replay's arrays may be shorter."""
+        self.envs.begin(self.task.seed)  # which tells whether there is a mask
         obs = np.zeros((self.envs.count, *self.spec.shape), self.spec.dtype)
-        learning = jax.eval_shape(partial(steps.start, self.task.agent, self.spec), self.init_key)
+        learning = jax.eval_shape(partial(steps.start, self.agent, self.spec), self.init_key)
         schedule = self.task.agent.schedule
         schedule = schedule if replay else replace(schedule, capacity=0)
         return learning, StepReplay.create(self.spec, schedule, host=True), obs
 
-    def read(self, observation: np.ndarray) -> np.ndarray:
+    def read(self, observation: Any) -> np.ndarray:
         return self.envs.read(observation)
+
+    def read_mask(self, observation: Any, given: Any) -> np.ndarray | None:
+        if not self.spec.masked:
+            return super().read_mask(observation, given)
+        return self.envs.read_mask(observation, given)
 
     def chunks(self, loop: StepLoop) -> Iterator[Chunk]:
         keep_memory()
-        verbs = Verbs(self.task.agent, self.spec)
+        verbs = Verbs(self.agent, self.spec)
         # Counted here as well: asking the learner would mean waiting for it.
         step, learnt = int(loop.learning.step), int(loop.learning.gradient_steps)
         recorded = handed_over = time.perf_counter()
@@ -139,23 +146,32 @@ class HostRunner(StepRunner):
             self.envs.close()
 
     def play(self, agent_state: PyTree, episodes: int, seed: int) -> Played:
-        with closing((self.env.again or self.env.make)(min(episodes, PLAY_ENVS))) as envs:
-            return play(self.task.agent, agent_state, envs, episodes, PLAY_SEED + seed)
+        with closing(self._again(min(episodes, PLAY_ENVS))) as envs:
+            return play(self.agent, agent_state, envs, episodes, PLAY_SEED + seed)
 
     def film(self, agent_state: PyTree, seed: int, see: See) -> None:
-        with closing((self.env.again or self.env.make)(1)) as envs:
+        with closing(self._again(1)) as envs:
             one = lambda obs, action: see(obs[0], envs.picture, int(action[0]))  # noqa: E731
-            play(self.task.agent, agent_state, envs, 1, PLAY_SEED + seed, one)
+            play(self.agent, agent_state, envs, 1, PLAY_SEED + seed, one)
+
+    def _again(self, count: int) -> HostEnvs:
+        """Return environments for an evaluation."""
+        return self._stacked((self.env.again or self.env.make)(count))
+
+    def _stacked(self, envs: HostEnvs) -> HostEnvs:
+        frames = self.task.frame_stack
+        return StackedEnvs(envs, frames) if frames else envs
 
     def _round(self, verbs: Verbs, loop: StepLoop, taken: int, learnt: int) -> tuple[StepLoop, int]:
         """Act and learn for one round, up to `taken` steps; return the gradient steps too."""
         schedule, key = self.task.agent.schedule, self.train_key
         learning, replay, obs = loop.learning, loop.replay, loop.obs
         for _ in range(self.round.acts):
-            action = np.asarray(verbs.act(learning, obs, key))
+            action = np.asarray(verbs.act(learning, obs, key, self.envs.legal))
             step = self.envs.step(action)
             seen: Any = (obs, action, step.reward, step.final, step.terminated)
-            replay = replay.add(Transition(*seen), step.ended, step.skipped)
+            mask: Any = {"next_legal": step.final_legal}
+            replay = replay.add(Transition(*seen, **mask), step.ended, step.skipped)
             learning = verbs.observe(learning, obs, action, step, key)
             obs = step.obs
         ready = taken > schedule.warmup and int(replay.count) > 0
@@ -176,14 +192,15 @@ def play(
     Each environment plays its share of them, so that short episodes are not preferred.
     """
     index = agent.greedy(agent_state)
-    act = jax.jit(lambda obs, u: jax.vmap(partial(agent.act, agent_state, index))(obs, u))
+    act = jax.jit(lambda *seen: jax.vmap(partial(agent.act, agent_state, index))(*seen))
     obs, rng = envs.begin(seed), np.random.default_rng(seed)
     share = [len(range(e, episodes, envs.count)) for e in range(envs.count)]
     totals, lengths = np.zeros(envs.count), np.zeros(envs.count, int)
     played: list[list[tuple[float, int]]] = [[] for _ in share]
     while any(len(done) < due for done, due in zip(played, share, strict=True)):
         u = rng.random((envs.count, envs.spec.num_actions), np.float32)
-        action = np.asarray(act(jnp.asarray(obs), u))
+        mask = () if envs.legal is None else (envs.legal,)
+        action = np.asarray(act(jnp.asarray(obs), u, *mask))
         if see is not None:
             see(obs, action)
         step = envs.step(action)

@@ -3,6 +3,7 @@
 import abc
 import math
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -11,8 +12,9 @@ from jaxtyping import PyTree
 
 from surveyor.agents.base import Agent
 from surveyor.envs.reading import read_states
-from surveyor.errors import SurveyorError
+from surveyor.errors import SurveyorError, require
 from surveyor.training import beliefs
+from surveyor.training.scaling import prepared
 from surveyor.training.steps import Round
 from surveyor.types import EnvSpec
 
@@ -44,6 +46,10 @@ class Task(NamedTuple):
     """True if a run by episodes ends when its problem is solved."""
     frames_per_step: int = 1
     """Frames that one step takes, where results are counted in frames (Atari)."""
+    scale: bool = True
+    """True if observations are scaled where they need it."""
+    frame_stack: int = 0
+    """Frames that an observation stacks; 0 for as many as the environment has."""
 
 
 class Chunk(NamedTuple):
@@ -89,6 +95,11 @@ class Runner(abc.ABC):
         """Spaces of the environment."""
         return self.env.spec
 
+    @cached_property
+    def agent(self) -> Agent:
+        """The agent of the task, with scaled observations where they need it."""
+        return prepared(self.task.agent, self.spec, scale=self.task.scale)
+
     @property
     def first_action(self) -> int:
         """The environment's name of its first action."""
@@ -133,15 +144,20 @@ class Runner(abc.ABC):
         """
         return jax.eval_shape(self.start)
 
-    def read(self, observation: np.ndarray) -> np.ndarray:
+    def read(self, observation: Any) -> np.ndarray:
         """Return observations of the environment as its agent takes them; raise for others."""
-        spec, name = self.spec, self.task.env
+        spec, name, observation = self.spec, self.task.env, np.asarray(observation)
         if spec.tabular:
             return read_states(name, observation, spec.num_states)
         if observation.shape[max(0, observation.ndim - len(spec.shape)) :] != spec.shape:
             said = f"have shape {spec.shape}, not {observation.shape}"
             raise SurveyorError(f"Observations of {name} {said}.")
         return observation.astype(spec.dtype)
+
+    def read_mask(self, observation: Any, given: Any) -> np.ndarray | None:
+        """Return the actions allowed at observations: in them, or `given`; None without a mask."""
+        require(given is None, f"{self.task.env} has no mask of its actions.")
+        return None
 
     def freeze(self, loop: PyTree) -> tuple[PyTree, dict[str, Any]]:
         """Return a loop as arrays and a little JSON, for a checkpoint."""
@@ -187,7 +203,7 @@ class StepRunner(Runner):
     def snapshot(self, inputs: PyTree, at: int) -> dict[str, Any] | None:
         """Return the belief about a few observations."""
         key = jax.random.key(0)
-        return beliefs.about(self.task.agent, inputs, np.asarray(self.observed), key)
+        return beliefs.about(self.agent, inputs, np.asarray(self.observed), key)
 
     def _counts(self, loop: PyTree, unit: str) -> Record:
         """Return the steps so far, called `unit`, with frames if they are counted, and episodes."""

@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
 from surveyor.agents.base import Agent
 from surveyor.errors import SurveyorError
+from surveyor.inference.policies import Legal, allowed
 from surveyor.types import PRNG, Batch, EnvSpec, Metrics, Transition
 
 Flags = Bool[Array, " envs"]
@@ -108,7 +109,9 @@ def start(agent: Agent, spec: EnvSpec, key: PRNG) -> Learning:
     indices = jax.vmap(partial(agent.sample, state))(jax.random.split(index_key, envs))
     n = agent.schedule.batch_size
     seen, integers, reals = jnp.zeros((n, *spec.shape), spec.dtype), jnp.zeros(n, int), jnp.zeros(n)
-    batch = Batch(seen, integers, reals, seen, jnp.zeros(n, bool), integers, reals)
+    legal = jnp.ones((n, spec.num_actions), bool) if spec.masked else None
+    ends = (jnp.zeros(n, bool), integers, reals)
+    batch = Batch(seen, integers, reals, seen, *ends, next_legal=legal)
     metrics = jax.eval_shape(agent.learn, state, batch, key)[1].metrics
     sums = {name: jnp.zeros(()) for name in metrics}
     none, zero = jnp.zeros((), jnp.int32), jnp.zeros(())
@@ -117,13 +120,23 @@ def start(agent: Agent, spec: EnvSpec, key: PRNG) -> Learning:
 
 
 def act(
-    agent: Agent, learning: Learning, spec: EnvSpec, obs: Shaped[Array, "envs ..."], key: PRNG
+    agent: Agent,
+    learning: Learning,
+    spec: EnvSpec,
+    obs: Shaped[Array, "envs ..."],
+    key: PRNG,
+    legal: Legal = None,
 ) -> Int[Array, " envs"]:
-    """Return one action for each environment: greedy on its index, or random in the warm-up."""
+    """Return one action for each environment: greedy on its index, or random in the warm-up.
+
+    `legal` are the actions that each allows, where there is such a mask.
+    """
     schedule = agent.schedule
     u = jax.random.uniform(key, (schedule.envs, spec.num_actions))
-    chosen = jax.vmap(partial(agent.act, learning.agent_state))(learning.index, obs, u)
-    return jnp.where(learning.step < schedule.warmup, jnp.argmax(u, axis=1), chosen)
+    seen = (obs, u) if legal is None else (obs, u, legal)
+    chosen = jax.vmap(partial(agent.act, learning.agent_state))(learning.index, *seen)
+    random = jnp.argmax(allowed(u, legal), axis=1)
+    return jnp.where(learning.step < schedule.warmup, random, chosen)
 
 
 def observe(

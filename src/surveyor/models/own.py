@@ -1,0 +1,99 @@
+"""Modules of a user's own as hyperparameters: compared, hashed and described by their content."""
+
+import dataclasses
+import functools
+import hashlib
+import json
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from surveyor.errors import SurveyorError
+
+
+class Own:
+    """A user's Equinox module with its weights, as one value of an option."""
+
+    def __init__(self, module: eqx.Module):
+        self.module: Any = jax.tree.map(
+            lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, module
+        )
+
+    @classmethod
+    def given(cls, value: Any) -> Any:
+        """Return a module as `Own`, and everything else as it is."""
+        if isinstance(value, eqx.Module):
+            return cls(value)
+        if callable(value):
+            raise SurveyorError(
+                f"A torso is a name or an Equinox module, and {value!r} is neither: wrap its "
+                "weights and its function in an eqx.Module."
+            )
+        return value
+
+    @functools.cached_property
+    def description(self) -> dict[str, Any]:
+        """Its class, its structure and a hash of its weights, as JSON."""
+        kind = type(self.module)
+        weights = hashlib.sha256()
+        for leaf in jax.tree.leaves(eqx.filter(self.module, eqx.is_array)):
+            weights.update(np.asarray(leaf).tobytes())
+        return {
+            "module": f"{kind.__module__}:{kind.__qualname__}",
+            "structure": _structure(self.module),
+            "weights": weights.hexdigest(),
+        }
+
+    def same_structure(self, description: Any) -> bool:
+        """Return whether a description is of this module, whatever the weights."""
+        mine = {**self.description, "weights": None}
+        return isinstance(description, dict) and mine == {**description, "weights": None}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Own) and bool(eqx.tree_equal(self.module, other.module))
+
+    def __hash__(self) -> int:
+        return hash(json.dumps(self.description, sort_keys=True))
+
+    def __repr__(self) -> str:
+        return f"{type(self.module).__name__}({self.description['weights'][:8]})"
+
+
+class Static:
+    """The part of a module that is no array, as static data of a pytree."""
+
+    def __init__(self, tree: Any):
+        self.tree = tree
+        self._key = json.dumps(_structure(tree), sort_keys=True)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and bool(eqx.tree_equal(self.tree, other.tree))
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+def _structure(value: Any) -> Any:
+    """Return what a module is made of as JSON: classes, shapes, names of functions, numbers."""
+    if isinstance(value, eqx.Module):
+        fields = {
+            field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)
+        }
+        kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        return {kind: {name: _structure(each) for name, each in fields.items()}}
+    if isinstance(value, dict):
+        return {str(key): _structure(each) for key, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [_structure(each) for each in value]
+    if isinstance(value, jax.Array | np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    for name in ("__qualname__", "__name__"):
+        if isinstance(found := getattr(value, name, None), str):
+            return f"{getattr(value, '__module__', '')}.{found}"
+    inner = getattr(value, "__wrapped__", None)
+    return type(value).__qualname__ if inner is None else _structure(inner)
