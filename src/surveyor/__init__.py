@@ -30,13 +30,14 @@ if TYPE_CHECKING:
     from surveyor.runs.api import load, resume, train
     from surveyor.runs.evaluation import Evaluation, evaluate
     from surveyor.runs.run import Run
+    from surveyor.sweeps.results import results
     from surveyor.types import Batch, EnvSpec, QPosterior, Schedule, Transition, Update
 
 _gymnasium.register_when_imported()
 
 __all__ = ["BDQN", "DQN", "PSRL", "SU", "UBE", "Agent", "BootDQN", "IdealSU", "SUPlus", "Uniform"]
 __all__ += ["Batch", "EnvSpec", "Posterior", "QPosterior", "Schedule", "Transition", "Update"]
-__all__ += ["Evaluation", "Run", "SurveyorError", "evaluate", "load", "resume", "train"]
+__all__ += ["Evaluation", "Run", "SurveyorError", "evaluate", "load", "results", "resume", "train"]
 __all__ += ["agents", "envs", "report"]
 
 _MODULES = {
@@ -45,6 +46,7 @@ _MODULES = {
     "runs.api": ("load", "resume", "train"),
     "runs.evaluation": ("Evaluation", "evaluate"),
     "runs.run": ("Run",),
+    "sweeps.results": ("results",),
     "types": ("Batch", "EnvSpec", "QPosterior", "Schedule", "Transition", "Update"),
 }
 """Public names by module, beside the agents; they are imported when a name is first used, because

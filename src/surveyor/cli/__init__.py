@@ -15,6 +15,7 @@ COMMANDS = {
     "list": ("list WHAT", "list agents, envs or presets"),
     "sweep": ("sweep SPEC", "train many runs from a specification, here or on a Ray cluster"),
     "status": ("status DIR", "show the state of the runs in a folder"),
+    "export": ("export DIR", "write the runs in a folder as a table: CSV or JSON lines"),
     "plot": ("plot DIR", "draw learning curves, profiles and scores of the runs in a folder"),
     "report": ("report DIR", "write a page for the browser: how runs learnt, what agents believed"),
     "watch": ("watch DIR", "show the same page while training goes on"),

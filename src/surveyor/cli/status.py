@@ -1,16 +1,21 @@
 """`surveyor status`."""
 
-from surveyor.cli.options import Positional, command
+from surveyor.cli.options import Flag, Positional, command
 
 
 @command
-def main(folder: Positional[str]) -> None:
+def main(folder: Positional[str], json: Flag = False) -> None:
     """Show the state of the runs in a folder: done, running, stopped, waiting or failed.
 
     Args:
         folder: The folder, or its URL.
+        json: Print a list of JSON objects instead, one for each run with its hyperparameters and
+            result, and nothing else on standard output.
     """
     from surveyor.runs import storage
-    from surveyor.sweeps import status
+    from surveyor.sweeps import results, status
 
-    print("\n".join(status.lines(status.read_all(storage.at(folder)))))
+    if json:
+        print(results.to_json(results.results(folder)))
+    else:
+        print("\n".join(status.lines(status.read_all(storage.at(folder)))))

@@ -33,6 +33,8 @@ FILES = "config.json", "metrics.jsonl", CHECKPOINT, "tests.json", "result.json",
 """Files of a run without its snapshots, each after those that it refers to."""
 DAMAGED = FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError, RecursionError
 """Errors of reading a missing or invalid JSON file; unreachable storage raises others."""
+TAIL_BYTES = 32_768
+"""Size of the end of metrics.jsonl that `newest_metrics` reads."""
 
 Record = dict[str, Any]
 Arrays = dict[str, np.ndarray]
@@ -87,6 +89,10 @@ class RunFolder:
             message = f"'{self._config}' is not the configuration of a surveyor run ({error})."
             raise SurveyorError(message) from None
 
+    def config_content(self) -> Record | None:
+        """Return config.json as data, or None if it is missing or damaged; it needs no agent."""
+        return _read(self._config)
+
     def made_by_this_version(self) -> bool:
         """Return whether config.json was written with the installed versions."""
         return (_read(self._config) or {}).get("versions") == versions()
@@ -107,17 +113,18 @@ class RunFolder:
 
     def read_metrics(self, *, skip: bool = False) -> tuple[list[Record], int]:
         """Return the records before the first damaged line, or `skip` it, and the line count."""
-        records, lines = [], self._lines()
-        for line in lines:
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                record = None
-            if isinstance(record, dict):
-                records.append(record)
-            elif not skip:
-                break
-        return records, len(lines)
+        lines = self._lines()
+        return _parsed(lines, skip), len(lines)
+
+    def newest_metrics(self) -> Iterator[Record]:
+        """Yield metrics records from the newest backwards: all, or those in the last 32 kB."""
+        if self._metrics.exists():
+            with open(self._metrics, "rb") as file:
+                start = max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES)
+                file.seek(start)
+                lines = file.read().splitlines()
+            for line in reversed(lines[1:] if start else lines):
+                yield from _parsed([line], skip=True)
 
     def append(self, records: list[Record]) -> None:
         """Append metrics records and flush them to disk."""
@@ -260,6 +267,21 @@ def _read(path: Path) -> Record | None:
     except DAMAGED:
         return None
     return content if isinstance(content, dict) else None
+
+
+def _parsed(lines: list[bytes], skip: bool) -> list[Record]:
+    """Return the objects in lines of JSON before the first damaged line, or `skip` it."""
+    records = []
+    for line in lines:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            record = None
+        if isinstance(record, dict):
+            records.append(record)
+        elif not skip:
+            break
+    return records
 
 
 def _pretty(content: Record) -> bytes:

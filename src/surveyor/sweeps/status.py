@@ -53,12 +53,20 @@ def write_plan(where: Storage, planned: list[Planned]) -> None:
 def read_all(where: Storage) -> list[RunStatus]:
     """Return the status of every run in a folder or planned there; raise if there is none."""
     with where.mirrored() as folder:
-        labels = _read_plans(folder)
-        started = sorted({path.parent.name for file in FILES for path in folder.glob(f"*/{file}")})
-        names = [*labels, *(name for name in started if name not in labels)]
-        if not names:
-            raise SurveyorError(f"There are no runs in '{where}'.")
-        return [read(folder, name, labels.get(name), where) for name in names]
+        return [read(folder, name, label, where) for name, label in names(folder, where).items()]
+
+
+def names(folder: Path, where: Storage) -> dict[str, str | None]:
+    """Return every run in a folder, the local mirror of `where`, with its label if planned there.
+
+    Planned runs come first, in the order of their plans. Raise `SurveyorError` if there is no run.
+    """
+    found: dict[str, str | None] = {**_read_plans(folder)}
+    for name in sorted({path.parent.name for file in FILES for path in folder.glob(f"*/{file}")}):
+        found.setdefault(name, None)
+    if not found:
+        raise SurveyorError(f"There are no runs in '{where}'.")
+    return found
 
 
 def _read_plans(folder: Path) -> dict[str, str]:
@@ -85,43 +93,61 @@ def read(folder: Path, name: str, label: str | None, where: Storage) -> RunStatu
 
 def _read(folder: Path, name: str, label: str | None, where: Storage) -> RunStatus:
     run = RunFolder(folder / name)
+    state, reason = state_of(folder, name, where)
+    result = run.result()
     try:
         config = run.config()
-    except SurveyorError as error:
-        return _unreadable(folder, name, label or "?", where, str(error))
-    result, reason = run.result(), run.failure()
+    except SurveyorError as error:  # missing, damaged, or of another version
+        if (folder / name / "config.json").exists():
+            reason = reason or str(error)
+        latest = None if result is None else number(result.get("return"))
+        return RunStatus(name, label or "?", state, result=result, latest=latest, reason=reason)
     metrics: list[Record] = []
     with contextlib.suppress(OSError):
         metrics = run.metrics()
     returns = [number(r.get("test_return" if "returns" in r else "return")) for r in metrics]
     latest = next((value for value in reversed(returns) if value is not None), None)
-    last = metrics[-1] if metrics else {}
-    done = int(number(last.get("step", last.get("episode"))) or 0)
-    if result is not None:
-        counted = number(result.get("steps", result.get("episodes")))
-        state, done = "done", done if counted is None else int(counted)
-    elif where.is_held(name):
-        state = "running"
-    else:
-        state = "failed" if reason else "stopped"
+    done = progress(result, metrics[-1] if metrics else {})
     label = label or agents.entry_of(config.agent).title
     return RunStatus(name, label, state, done, config.budget, result, latest, reason, config)
 
 
-def _unreadable(folder: Path, name: str, label: str, where: Storage, error: str) -> RunStatus:
-    """Return the status of a run whose configuration is missing, damaged or of another version."""
-    run = RunFolder(folder / name)
-    failure = run.failure()
-    if (folder / name / "config.json").exists():
-        if (result := run.result()) is None:
-            return RunStatus(name, label, "failed", reason=error)
-        latest = number(result.get("return"))
-        return RunStatus(name, label, "done", result=result, latest=latest, reason=error)
-    if failure is None and where.is_held(name):  # its first files are being written
-        return RunStatus(name, label, "running")
+def state_of(folder: Path, name: str, where: Storage) -> tuple[str, str | None]:
+    """Return the state of a run, and why it failed if known, without loading its agent."""
+    run, written = RunFolder(folder / name), (folder / name / "config.json").exists()
+    reason = run.failure()
+    if written and run.result() is not None:
+        return "done", reason
+    if written and not _complete(run.config_content() or {}):
+        return "failed", reason
+    if (written or reason is None) and where.is_held(name):  # without files: it is being created
+        return "running", reason
+    if written:
+        return "failed" if reason else "stopped", reason
     started = any((folder / name / file).exists() for file in FILES)
-    reason = failure or ("It has no config.json." if started else None)
-    return RunStatus(name, label, "failed" if reason else "waiting", reason=reason)
+    reason = reason or ("It has no config.json." if started else None)
+    return "failed" if reason else "waiting", reason
+
+
+def _complete(content: Record) -> bool:
+    """Return whether config.json has what every run has, whichever version wrote it."""
+    kinds = {"env": str, "agent": str, "hyperparameters": dict, "seed": int}
+    budget = content.get("steps", content.get("episodes"))
+    known = all(isinstance(content.get(key), kind) for key, kind in kinds.items())
+    return known and isinstance(budget, int)
+
+
+def progress(result: Record | None, last: Record) -> int:
+    """Return the episodes or steps of a run, from its result or else its last metrics record."""
+    ended = result or {}
+    counts = (
+        number(found)
+        for found in (
+            ended.get("steps", ended.get("episodes")),
+            last.get("step", last.get("episode")),
+        )
+    )
+    return int(next((count for count in counts if count is not None), 0))
 
 
 def number(value: Any) -> float | None:
