@@ -17,6 +17,13 @@ RED, GREEN, PURPLE = "#c0392b", "#2e8b57", "#7d4fa3"
 COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, "#8c6d46", "#3aa6b9", "#c45a95", GREY)
 """Colours of the lines in one picture, in order."""
 
+FORMATS = ("png", "pdf", "svg")
+"""Formats of the pictures that commands write."""
+VECTOR = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "surveyor"}
+"""Matplotlib's settings for text as text, and for names in SVG that are not random."""
+UNDATED = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
+"""Metadata without the time of writing, by suffix."""
+
 
 def require_matplotlib() -> None:
     """Raise `SurveyorError` if Matplotlib is not installed."""
@@ -37,11 +44,18 @@ def open_frame(axes: Axes) -> None:
 
 
 def save(figure: Figure, path: str | Path) -> Path:
-    """Write a picture in the format of its suffix, such as .pdf; make its folder, return `path`."""
+    """Write a picture in the format of its suffix, PNG without one; return the file's path.
+
+    Make its folder. Text stays text in PDF and SVG, and equal pictures are equal files.
+    """
+    import matplotlib
+
     path = Path(path)
+    path = path if path.suffix else path.with_suffix(".png")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=150)
+        with matplotlib.rc_context(VECTOR):
+            figure.savefig(path, dpi=150, metadata=UNDATED.get(path.suffix.lower()))
     except (OSError, ValueError) as error:
         raise SurveyorError(f"The picture '{path}' cannot be written: {error}.") from None
     return path

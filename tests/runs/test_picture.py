@@ -12,7 +12,7 @@ pytest.importorskip("matplotlib")
 
 def texts(run, path):
     """Return the texts in a picture of the run."""
-    return re.findall("<!-- (.*?) -->", picture.learning(run, path).read_text("utf-8"))
+    return re.findall("<text .*?>(.*?)</text>", picture.learning(run, path).read_text("utf-8"))
 
 
 def test_runs_by_episodes_show_depth_evaluations_and_success(tmp_path):

@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from typing import Literal
 
 from surveyor import drawing
 from surveyor.cli.options import Positional, command
@@ -12,16 +13,22 @@ from surveyor.sweeps import pictures, status, summary
 
 
 @command
-def main(folder: Positional[str], out: Path | None = None) -> None:
+def main(
+    folder: Positional[str], out: Path | None = None, format: Literal["png", "pdf", "svg"] = "png"
+) -> None:
     """Draw learning curves with 95% intervals, performance profiles and interquartile means.
 
     The scores are written as a table too.
 
     Args:
         folder: The folder, or its URL.
-        out: Where the pictures go: by default into the folder plots in it.
+        out: Folder for the pictures and the table; by default the folder plots in it.
+        format: Format of the pictures.
     """
     drawing.require_matplotlib()
+    if out is not None and (suffix := out.suffix[1:].lower()) in drawing.FORMATS:
+        instead = f"--out {out.with_suffix('')} --format {suffix}"
+        raise SurveyorError(f"--out takes a folder, since there are several pictures: {instead}")
     where = storage.at(folder)
     statuses = status.read_all(where)
     for each in statuses:
@@ -33,12 +40,12 @@ def main(folder: Positional[str], out: Path | None = None) -> None:
     try:
         scores = summary.summarise(found)
     except SurveyorError:  # nothing has ended: there are curves all the same
-        drawn = pictures.curves(found, every[: pictures.SHOWN], out / "curves.png")
+        drawn = pictures.curves(found, every[: pictures.SHOWN], out / f"curves.{format}")
         print(f"Written: {drawn}", file=sys.stderr)
         raise
     shown = summary.best(scores, pictures.SHOWN)
-    written = [pictures.curves(found, shown, out / "curves.png")]
-    if (picture := pictures.profiles(scores, shown, out / "profiles.png")) is not None:
+    written = [pictures.curves(found, shown, out / f"curves.{format}")]
+    if (picture := pictures.profiles(scores, shown, out / f"profiles.{format}")) is not None:
         written.append(picture)
     lines = summary.lines(scores)
     if len(shown) < len(every):
