@@ -6,8 +6,10 @@ import io
 import json
 import math
 import os
+import re
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +19,7 @@ from surveyor.runs import storage
 from surveyor.sweeps import results, status
 from tests.sweeps.common import interval, step, write_run
 
+PAGE = Path(__file__).parents[2] / "docs" / "results-as-data.md"
 SOLVED = {"seed": 0, "solved_at": 20, "first_success": 11, "episodes": 30, "gradient_steps": 300}
 
 
@@ -202,3 +205,32 @@ def test_status_prints_the_records_as_json(runs, capsys):
     assert "c-mine" in shown
     assert "There is no agent 'mine'" in shown
     assert "6 runs: 2 done, 2 stopped, 1 waiting, 1 failed." in shown
+
+
+def test_the_code_of_the_page_runs(runs, monkeypatch, capsys):
+    pytest.importorskip("pandas")
+    write_run(
+        runs, "chain", env="Chain-20", hyperparameters={"learning_rate": 0.5}, result=SOLVED,
+        metrics=[interval(10, 0.25, 0.75)],
+    )  # fmt: skip
+    monkeypatch.chdir(runs.parent)
+    (code,) = re.findall("```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    found = {}
+    exec(code, found)
+    assert found["solved"] == [20]
+    assert re.search(r"Chain-20 +su-plus +0.5 +20.0", capsys.readouterr().out)
+
+
+def test_the_page_names_every_column():
+    rows = re.findall(r"^\| (`.*?) \|", PAGE.read_text("utf-8"), re.MULTILINE)
+    named = re.findall("`(.*?)`", " ".join(rows))
+    assert {name for name in named if "." not in name} == set(results.COLUMNS)
+
+
+def test_the_commands_of_the_page_run(runs, monkeypatch, capsys):
+    monkeypatch.chdir(runs.parent)
+    commands = re.findall(r"^ +surveyor ((?:status|export) .*?) +#", PAGE.read_text("utf-8"), re.M)
+    assert len(commands) == 5
+    for command in commands:
+        assert main(command.split()) == 0, command
+    assert capsys.readouterr().out
