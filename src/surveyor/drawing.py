@@ -19,7 +19,7 @@ COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, "#8c6d46", "#3aa6b9", "#c45a95", GR
 
 FORMATS = ("png", "pdf", "svg")
 """Formats of the pictures that commands write."""
-VECTOR = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "surveyor"}
+VECTOR: dict[Any, Any] = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "surveyor"}
 """Matplotlib's settings for text as text, and for names in SVG that are not random."""
 UNDATED = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 """Metadata without the time of writing, by suffix."""

@@ -57,6 +57,6 @@ def test_the_table_compares_the_released_code_only_with_itself(tmp_path, capsys)
 def test_the_picture_has_a_panel_for_each_algorithm(tmp_path):
     outcomes = [outcome([20], 10, name) for name in fig2.PANELS]
     text = fig2.draw(outcomes, tmp_path / "fig2.svg").read_text("utf-8")
-    drawn = re.findall("<!-- (.*?) -->", text)
+    drawn = re.findall("<text .*?>(.*?)</text>", text)
     assert [name for name in drawn if name in fig2.PANELS] == list(fig2.PANELS)
     assert "uniform exploration" in drawn

@@ -53,7 +53,7 @@ def test_the_picture_names_all_lines_and_unsolved_algorithms(tmp_path):
     outcomes = [*cubic("SU (released)"), outcome([None, None], 20, "SU (text)", kind="Chain")]
     fits = {name: fig3.slope(outcomes, name) for name in fig3.LINES}
     text = fig3.draw(outcomes, fits, tmp_path / "fig3.svg").read_text("utf-8")
-    drawn = re.findall("<!-- (.*?) -->", text)
+    drawn = re.findall("<text .*?>(.*?)</text>", text)
     assert "SU (released): slope 3.00" in drawn
     assert "SU (text): unsolved, at the budget" in drawn
     assert "paper, SU: slope 2.5" in drawn

@@ -108,9 +108,9 @@ def test_a_joint_belief_would_break_proposition_1():
 def test_the_picture_has_a_panel_for_each_group(tmp_path):
     points = [Check("1", "", "≤", 0.5, 0.4, 0.3, 0.45), Check("1", "", "≤", 0.01, 0.0, 0.0, 0.01)]
     text = checks.draw({"first": points, "second": points}, tmp_path / "x.svg").read_text("utf-8")
-    assert "<!-- first -->" in text
-    assert "<!-- second -->" in text
-    assert "<!-- measured -->" in text
+    assert ">first</text>" in text
+    assert ">second</text>" in text
+    assert ">measured</text>" in text
 
 
 @pytest.mark.slow
