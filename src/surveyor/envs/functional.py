@@ -140,7 +140,7 @@ class TreeReader(NamedTuple):
         rest = [i for i in range(len(arrays)) if i != mask]
         require(bool(rest), f"{name} has no observations that are numbers.")
         inner = [_inner(space, keys[i]) for i in rest]
-        states = int(getattr(inner[0], "n", 0)) if len(rest) == 1 else 0
+        states = int(getattr(inner[0], "n", 0) or 0) if len(rest) == 1 else 0
         leaves = [
             Leaf.of(a.shape, a.dtype, getattr(each, "low", None), getattr(each, "high", None))
             for a, each in zip((arrays[i] for i in rest), inner, strict=True)

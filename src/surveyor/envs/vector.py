@@ -41,7 +41,11 @@ class VectorEnvs(HostEnvs):
             self.legal = self._masks(raw, info)
         elif np.any(ended) and self._mode == AutoresetMode.DISABLED:
             options = {"reset_mask": ended}
-            obs = self._began(*self._call(self._env, "reset", options=options))
+            raw, info = self._call(self._env, "reset", options=options)
+            obs = self.read(raw)
+            if final_legal is not None:  # `info` has the masks of new episodes only
+                began = self._masks(raw, info, ~ended)
+                self.legal = np.where(ended[:, None], began, final_legal)
         else:
             self._over = ended if self._mode == AutoresetMode.NEXT_STEP else self._over
             self.legal = final_legal

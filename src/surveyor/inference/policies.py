@@ -16,8 +16,8 @@ from surveyor.types import PRNG
 
 Psi = Float[Array, "b actions d"]
 Values = Float[Array, "b actions"]
-Legal = Bool[Array, "*b actions"] | None
-"""True for each action that is allowed; None where all always are."""
+Legal = Bool[Array, "..."] | None
+"""True for each action that is allowed, along the last axis; None where all always are."""
 
 
 def greedy_policy(q: Float[Array, "..."], axis: int = -1) -> Float[Array, "..."]:

@@ -12,6 +12,7 @@ from surveyor.agents import options
 from surveyor.agents.base import Agent
 from surveyor.envs import families, objects
 from surveyor.errors import SurveyorError, require, unknown
+from surveyor.models.own import Own
 from surveyor.replay.strategies import fitting
 from surveyor.runs import loggers
 from surveyor.runs.config import Config
@@ -49,7 +50,10 @@ def configure(
     if isinstance(agent, str):
         agent = objects.fit(agents.preset(agent, family.preset(name)), env)
     usual = agents.entry_of(agent).values(family.preset(name))
-    options.refuse_unread(agent, family.setting(name), name, usual, given)
+    setting = family.setting(name)
+    if isinstance(getattr(agent, "torso", None), Own):  # it is a network on any observation
+        setting = setting._replace(tables=False)
+    options.refuse_unread(agent, setting, name, usual, given)
     if protocol is not None and protocol not in family.protocols:
         raise unknown(f"protocol of {name}", protocol, family.protocols)
     if frames is not None:

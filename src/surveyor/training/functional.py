@@ -155,13 +155,13 @@ class FunctionalRunner(StepRunner):
         """Return observations as the agent takes them, also those of many arrays."""
         if len(self.env.reader.shapes) == 1 and self.env.reader.mask is None:
             return super().read(observation)
-        arrays = jax.tree.map(np.asarray, observation)
+        arrays = jax.tree.map(jnp.asarray, observation)
         return super().read(self.env.reader(arrays, self.spec)[0])
 
     def read_mask(self, observation: Any, given: Any) -> np.ndarray | None:
         if self.env.reader.mask is None or given is not None:
             return super().read_mask(observation, given)
-        arrays = jax.tree.map(np.asarray, observation)
+        arrays = jax.tree.map(jnp.asarray, observation)
         return np.asarray(self.env.reader(arrays, self.spec)[1])
 
     def start(self) -> StepLoop:
