@@ -147,8 +147,8 @@ def test_functional_environments_that_will_not_do(tmp_path):
 
     class Older(Walk):
         def step(self, key, state, action, params):
-            obs, new, reward, terminated, _, info = super().step(key, state, action, params)
-            return obs, new, reward, terminated, info
+            obs, new, reward, terminated, *_ = super().step(key, state, action, params)
+            return obs, new, reward, terminated
 
     with pytest.raises(SurveyorError, match=r"A step of Older does not follow gymnax 1\.x"):
         sv.train(agent, Older(), steps=10)

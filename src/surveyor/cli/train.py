@@ -57,7 +57,8 @@ class Train:
     no_scale: Flag = False
     """Give observations to the network as they come, bytes divided by 255."""
     protocol: str | None = None
-    """How the environment is played: {protocols}; the first is the default."""
+    """How the environment is played: {protocols}; the first is the default. The name of a protocol
+    is an option too."""
 
 
 LENGTHS = {
@@ -94,6 +95,8 @@ def choose(argv: list[str]) -> tuple[str | None, str, str | None, list[str]]:
 
 def main(argv: list[str]) -> int:
     """Run `surveyor train`."""
+    ways = {f"--{way}" for family in families.FAMILIES for way in family.protocols}
+    argv = [f"--protocol={word[2:]}" if word in ways else word for word in argv]
     env, name, preset, words = choose(argv)
     entry = agents.find(name)
     foreign = {"protocol"}.union(*LENGTHS.values())

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from surveyor.envs import stepping
 from surveyor.envs.packing import Leaf, Packing
 from surveyor.envs.reading import MASK
 from surveyor.errors import SurveyorError, require
@@ -41,7 +42,7 @@ class Functional(eqx.Module):
 
     @classmethod
     def wrap(cls, env: Any, params: Any = None, name: str | None = None) -> "Functional":
-        """Adapt an environment with the interface of gymnax 1.x.
+        """Adapt an environment with the interface of gymnax, 1.x or older (see `stepping`).
 
         **Arguments:**
 
@@ -54,18 +55,8 @@ class Functional(eqx.Module):
         actions = getattr(env.action_space(params), "n", None)
         if actions is None:
             raise SurveyorError(f"{name} has continuous actions; surveyor needs discrete ones.")
-
-        def begin():
-            obs, state = env.reset(key := jax.random.key(0), params)
-            return obs, env.step(key, state, jnp.int32(0), params)
-
-        example, after = jax.eval_shape(begin)
-        if len(after) != 6 or "final_observation" not in after[5]:
-            raise SurveyorError(
-                f"A step of {name} does not follow gymnax 1.x: it must return observation, state, "
-                "reward, terminated, truncated, and info with final_observation, the one before "
-                "any reset."
-            )
+        env = stepping.adapt(env, params, name)
+        example, _ = jax.eval_shape(env.reset, jax.random.key(0), params)
         reader = TreeReader.of(name, example, env.observation_space(params))
         return cls(env, params, name, reader.specify(int(actions)), reader)
 
@@ -73,6 +64,15 @@ class Functional(eqx.Module):
         """Return the environment with observations that stack this many frames."""
         require(not self.spec.tabular, f"{self.name} has numbered states, which cannot be stacked.")
         return replace(self, spec=stacked(self.spec, frames))
+
+    @property
+    def by_seed(self) -> bool:
+        """True if the run's seed decides the parameters, by the method `seeded_params(seed)`."""
+        return hasattr(self.inner, "seeded_params")
+
+    def seeded(self, seed: int) -> "Functional":
+        """Return the environment of a run with this seed."""
+        return replace(self, params=self.inner.seeded_params(seed)) if self.by_seed else self
 
     def reset(self, key: PRNG) -> tuple[Obs, PyTree]:
         """Return the first observation and state of an episode."""
@@ -181,9 +181,13 @@ def _inner(space: Any, path: tuple[Any, ...]) -> Any:
 
 
 def coloured(channels: Any) -> np.ndarray:
-    """Return a picture of an observation whose channels are on or off: a colour for each."""
+    """Return a picture of a board, or of channels that are on or off, with a colour for each.
+
+    Numbers above one are scaled by the largest.
+    """
+    channels = channels if channels.ndim == 3 else channels[..., None]
     count = channels.shape[-1]
     hue = np.arange(count) / count
     colours = 0.5 + 0.5 * np.cos(2 * np.pi * (hue[:, None] + np.array([0.0, 1 / 3, 2 / 3])))
     shown = np.max(channels[..., None].astype(float) * colours, axis=2)
-    return (255 * shown).astype(np.uint8)
+    return (255 * shown.clip(0) / max(1.0, shown.max())).astype(np.uint8)

@@ -11,7 +11,7 @@ from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from surveyor.agents.base import Agent
-from surveyor.envs import families, gymnasium_ids
+from surveyor.envs import dm, families, gymnasium_ids
 from surveyor.envs.base import Environment
 from surveyor.envs.families import Family, Source
 from surveyor.envs.functional import Functional
@@ -25,6 +25,7 @@ DEFAULT_WRAPPERS = (OrderEnforcing, PassiveEnvChecker, TimeLimit)
 
 def family(env: Any) -> Family:
     """Return the family of an environment passed as an object; its `make` returns the object."""
+    env = _adapted(env)
     changes: dict[str, Any] = {"make": lambda name, protocol: source(env, name)}
     if not isinstance(env, Environment):
         changes["numbered"] = lambda name: _numbered(env)
@@ -37,6 +38,19 @@ def family(env: Any) -> Family:
     return dataclasses.replace(known, **changes)
 
 
+def _adapted(env: Any) -> Any:
+    """Return dm_env's environments behind Gymnasium's interface, also those of a function."""
+    if not isinstance(env, type) and (not callable(env) or hasattr(env, "step")):
+        return dm.adapted(env)
+    known: dict[int, Any] = {}
+
+    def make() -> Any:
+        adapted = dm.adapted(made := env())
+        return made if adapted is made else known.setdefault(id(made), adapted)
+
+    return make
+
+
 def _numbered(env: Any) -> bool:
     if isinstance(env, tuple) or hasattr(env, "default_params"):
         env = source(env, name_of(env))
@@ -45,6 +59,7 @@ def _numbered(env: Any) -> bool:
 
 def source(env: Any, name: str) -> Source:
     """Return what a runner needs to play an environment; raise `SurveyorError` if it is none."""
+    env = _adapted(env)
     if isinstance(env, VectorEnv):
         return HostMaker(
             lambda count: _same_vector_env(name, env, count),
@@ -64,7 +79,7 @@ def source(env: Any, name: str) -> Source:
         return HostMaker(lambda count: GymnasiumEnvs(name, env, count))
     raise SurveyorError(
         f"{type(env).__name__} is not an environment: give a name, a Gymnasium environment or "
-        "vector environment, a function that makes one, or a functional environment."
+        "vector environment, one of dm_env, a function that makes one, or a functional environment."
     )
 
 
@@ -91,6 +106,7 @@ def name_of(env: Any) -> str:
 
 def fit(agent: Agent, env: Any) -> Agent:
     """Return a preset adapted to the number of environments that an object is."""
+    env = _adapted(env)
     count = env.num_envs if isinstance(env, VectorEnv) else 1
     if not isinstance(env, VectorEnv | gymnasium.Env) or agent.schedule.envs == count:
         return agent

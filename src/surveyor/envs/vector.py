@@ -44,7 +44,7 @@ class VectorEnvs(HostEnvs):
             raw, info = self._call(self._env, "reset", options=options)
             obs = self.read(raw)
             if final_legal is not None:  # `info` has the masks of new episodes only
-                began = self._masks(raw, info, ~ended)
+                began = self._read_mask(raw, info, ~ended)
                 self.legal = np.where(ended[:, None], began, final_legal)
         else:
             self._over = ended if self._mode == AutoresetMode.NEXT_STEP else self._over

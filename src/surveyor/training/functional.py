@@ -103,18 +103,25 @@ _programs: list[tuple[Agent, Functional, Callable[..., Any]]] = []
 def compile_train(agent: Agent, env: Functional) -> Callable[..., Any]:
     """Compile `train` ahead of time; it takes `(loop, key, rounds)`, and the loop is donated.
 
-    The program is kept for the next seed of the same environment.
+    The program is kept for the next seed of the same environment. Parameters that depend on the
+    seed are its argument, others are constants in it.
     """
+    params = env.params if env.by_seed else None
     for known, other, program in _programs:
-        same = other.inner is env.inner and eqx.tree_equal(other.params, env.params)
-        if known == agent and other.spec == env.spec and bool(same):
-            return program
+        alike = other.inner == env.inner and other.spec == env.spec
+        same = env.by_seed or eqx.tree_equal(other.params, env.params)
+        if known == agent and alike and bool(same):
+            return partial(program, params)
+
+    def function(params, loop, key, rounds):
+        played = replace(env, params=params) if env.by_seed else env
+        return train(agent, played, loop, key, rounds)
+
     key = jax.random.key(0)
     loop = jax.eval_shape(lambda: start(agent, env, key))
-    function = jax.jit(partial(train, agent, env), donate_argnums=0)
-    lowered = function.lower(loop, key, jnp.zeros((), jnp.int32))
+    lowered = jax.jit(function, donate_argnums=1).lower(params, loop, key, jnp.zeros((), jnp.int32))
     _programs[:] = [(agent, env, lowered.compile(compiler_options=COMPILER_OPTIONS))]
-    return _programs[0][2]
+    return partial(_programs[0][2], params)
 
 
 @eqx.filter_jit
@@ -149,7 +156,8 @@ class FunctionalRunner(StepRunner):
     env: Functional
 
     def __init__(self, task: Task, env: Functional):
-        super().__init__(task, env.stacked(task.frame_stack) if task.frame_stack else env)
+        env = env.stacked(task.frame_stack) if task.frame_stack else env
+        super().__init__(task, env.seeded(task.seed))
 
     def read(self, observation: Any) -> np.ndarray:
         """Return observations as the agent takes them, also those of many arrays."""
@@ -190,13 +198,13 @@ class FunctionalRunner(StepRunner):
         return Played(totals.tolist(), lengths.tolist())
 
     def film(self, agent_state: PyTree, seed: int, see: See) -> None:
-        if len(self.spec.shape) != 3:
+        if len(self.spec.shape) not in (2, 3):
             return super().film(agent_state, seed, see)
         agent, env = self.agent, self.env
         index, key = agent.greedy(agent_state), jax.random.key(seed)
         obs, state = env.reset(key)
         act = jax.jit(lambda *seen: agent.act(agent_state, index, *seen))
-        step = jax.jit(env.step)
+        step = eqx.filter_jit(env.step)
         over = False
         while not over:
             seen = np.asarray(obs)
