@@ -22,7 +22,7 @@ from unittest import mock
 def measure(env: str, episodes: int, beliefs: bool) -> dict[str, float]:
     import surveyor as sv
     from surveyor.runs import api
-    from surveyor.runs.recorder import BeliefRecorder
+    from surveyor.runs.recorder import Beliefs
 
     looking = 0.0
 
@@ -33,16 +33,20 @@ def measure(env: str, episodes: int, beliefs: bool) -> dict[str, float]:
         yield
         looking += time.perf_counter() - began
 
-    class Timed(BeliefRecorder):
-        def __call__(self) -> None:
+    class Timed(Beliefs):
+        def start(self, run: sv.Run) -> None:
             with timed():
-                super().__call__()
+                super().start(run)
 
-        def close(self) -> None:
+        def chunk(self, run: sv.Run) -> None:
             with timed():
-                super().close()
+                super().chunk(run)
 
-    with tempfile.TemporaryDirectory() as out, mock.patch.object(api, "BeliefRecorder", Timed):
+        def end(self, run: sv.Run) -> None:
+            with timed():
+                super().end(run)
+
+    with tempfile.TemporaryDirectory() as out, mock.patch.object(api, "Beliefs", Timed):
         began = time.perf_counter()
         run = sv.train(
             "su-plus", env, episodes=episodes, stop_when_solved=False, out=out, beliefs=beliefs

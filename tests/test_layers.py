@@ -20,6 +20,7 @@ SOURCE = Path(surveyor.__file__).parent
 ARCHITECTURE = Path(__file__).parent.parent / "docs" / "architecture.md"
 RANKS = {
     "types": 0, "errors": 0, "_settings": 0, "_gymnasium": 0,
+    "plugins": 1,
     "models": 1, "inference": 1, "replay": 1,
     "agents": 2, "envs": 3, "training": 4, "runs": 5, "launch": 6, "sweeps": 7,
     "drawing": 4, "report": 8, "paper": 8, "cli": 9,

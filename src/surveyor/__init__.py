@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from surveyor.agents.uniform import Uniform
     from surveyor.inference.posterior import Posterior
     from surveyor.runs.api import load, resume, train
+    from surveyor.runs.callbacks import Callback, Evaluate, StopWhen
     from surveyor.runs.evaluation import Evaluation, evaluate
+    from surveyor.runs.loggers import TensorBoard, WandB
+    from surveyor.runs.recorder import Beliefs
     from surveyor.runs.run import Run
     from surveyor.sweeps.results import results
     from surveyor.types import Batch, EnvSpec, QPosterior, Schedule, Transition, Update
@@ -38,12 +41,16 @@ _gymnasium.register_when_imported()
 __all__ = ["BDQN", "DQN", "PSRL", "SU", "UBE", "Agent", "BootDQN", "IdealSU", "SUPlus", "Uniform"]
 __all__ += ["Batch", "EnvSpec", "Posterior", "QPosterior", "Schedule", "Transition", "Update"]
 __all__ += ["Evaluation", "Run", "SurveyorError", "evaluate", "load", "results", "resume", "train"]
+__all__ += ["Beliefs", "Callback", "Evaluate", "StopWhen", "TensorBoard", "WandB"]
 __all__ += ["agents", "envs", "report"]
 
 _MODULES = {
     "agents.base": ("Agent",),
     "inference.posterior": ("Posterior",),
     "runs.api": ("load", "resume", "train"),
+    "runs.callbacks": ("Callback", "Evaluate", "StopWhen"),
+    "runs.loggers": ("TensorBoard", "WandB"),
+    "runs.recorder": ("Beliefs",),
     "runs.evaluation": ("Evaluation", "evaluate"),
     "runs.run": ("Run",),
     "sweeps.results": ("results",),

@@ -73,9 +73,32 @@ def test_a_user_s_agent_has_a_name_and_presets_like_ours(registered):
         agents.register(Entry("mine", "Other", sv.Uniform, "Another."))
 
 
-def test_a_class_that_nobody_registered_says_so():
-    with pytest.raises(SurveyorError, match="Mine is not a registered agent; register it with"):
-        agents.name_of(Mine())
+class MyOwnSUAgent(sv.Uniform):
+    """Explore in a way of its own.
+
+    With more to say about it.
+    """
+
+
+def test_a_class_that_nobody_registered_is_named_after_itself():
+    try:
+        assert agents.name_of(MyOwnSUAgent()) == "my-own-su-agent"
+        entry = agents.find("my-own-su-agent")
+        assert entry.load() is MyOwnSUAgent
+        assert (entry.title, entry.summary) == ("MyOwnSUAgent", "Explore in a way of its own.")
+        assert agents.entry_of(MyOwnSUAgent) is entry
+        again = type(MyOwnSUAgent)("MyOwnSUAgent", (sv.Uniform,), {"__module__": __name__})
+        assert agents.name_of(again()) == "my-own-su-agent"  # defined again, as in a notebook
+    finally:
+        del agents.REGISTRY["my-own-su-agent"]
+
+
+def test_a_name_that_another_class_has_is_refused():
+    class SUPlus(sv.Uniform):
+        """Not the library's."""
+
+    with pytest.raises(SurveyorError, match="There is an agent 'su-plus' already, surveyor"):
+        agents.name_of(SUPlus())
 
 
 def test_a_kind_of_problem_that_there_is_not_is_refused():

@@ -1,10 +1,18 @@
-"""Every agent by name. A new agent is one file and one line here; nothing heavy is imported."""
+"""Every agent by name. A new agent is one file and one line here; nothing heavy is imported.
+
+Agents of other packages are added by `register`, by entry points, by `import_modules`, or when they
+are first used.
+"""
 
 import dataclasses
+import inspect
 import pkgutil
-from collections.abc import Mapping
+import re
+import sys
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from surveyor import plugins
 from surveyor.agents import presets
 from surveyor.agents.presets import Presets
 from surveyor.errors import SurveyorError, unknown
@@ -74,6 +82,12 @@ DEFAULT = ENTRIES[0].name
 """The agent that `surveyor train` takes unless told otherwise."""
 
 
+ENTRY_POINTS = "surveyor.agents"
+"""Entry point group of packages with agents; each is an `Entry` or an agent class."""
+_pending = [ENTRY_POINTS]
+"""Entry point groups that have not been read yet."""
+
+
 def register(entry: Entry) -> None:
     """Add an agent of a user's package.
 
@@ -81,29 +95,98 @@ def register(entry: Entry) -> None:
 
     - `entry`: its name, which must not be taken, its class, a summary and its presets if any.
     """
-    if REGISTRY.get(entry.name, entry).target != entry.target:
-        raise SurveyorError(f"There is an agent '{entry.name}' already; choose another name.")
+    taken = REGISTRY.get(entry.name, entry).target
+    if _path(taken) != _path(entry.target):  # a class may be defined again, in a notebook
+        raise SurveyorError(
+            f"There is an agent '{entry.name}' already, {_path(taken)}; choose another name for "
+            f"{_path(entry.target)}."
+        )
     REGISTRY[entry.name] = entry
+
+
+def entries() -> list[Entry]:
+    """Return every known agent, those of installed packages included."""
+    if _pending:
+        plugins.load_entry_points(_pending.pop(), _add)  # a plugin may look up agents itself
+    return list(REGISTRY.values())
+
+
+def lookup(name: str) -> Entry | None:
+    """Return the agent of this name, or None; a class that was defined counts as known."""
+    for entry in entries():
+        if entry.name == name:
+            return entry
+    base = sys.modules.get("surveyor.agents.base")  # without it there is no other class
+    for kind in reversed(_subclasses(base.Agent) if base is not None else []):
+        present = kind.__module__ in sys.modules and not _is_internal(kind)
+        if present and _derive(kind).name == name:
+            return entry_of(kind)
+    return None
 
 
 def find(name: str) -> Entry:
     """Return the agent of this name; raise `SurveyorError` with the nearest one otherwise."""
-    if name not in REGISTRY:
-        titles = {entry.title: entry.name for entry in REGISTRY.values()}
-        raise unknown("agent", name, REGISTRY, titles)
-    return REGISTRY[name]
+    if (found := lookup(name)) is not None:
+        return found
+    known = {entry.title: entry.name for entry in entries()}
+    raise unknown("agent", name, list(known.values()), known)
 
 
 def entry_of(agent: "Agent | type[Agent]") -> Entry:
-    """Return the entry of an agent or of its class."""
+    """Return the entry of an agent or of its class, which is registered if it has none yet."""
     kind = agent if isinstance(agent, type) else type(agent)
-    path = f"{kind.__module__}:{kind.__qualname__}"
-    for entry in REGISTRY.values():
-        if entry.target in (path, kind):
+    if (own := vars(kind).get("__entry__")) is not None:  # of an agent that is not known here
+        return own
+    for entry in entries():
+        if entry.target is kind or entry.target == _path(kind):
             return entry
-    raise SurveyorError(
-        f"{kind.__name__} is not a registered agent; register it with surveyor.agents.register."
-    )
+    entry = _derive(kind)
+    register(entry)
+    return entry
+
+
+def import_modules(names: Iterable[str]) -> None:
+    """Import modules, by name or .py file, and register the agents that are defined in them."""
+    for name in names:
+        module = plugins.import_module(name)
+        for kind in list(vars(module).values()):
+            if isinstance(kind, type) and kind.__module__ == module.__name__:
+                _register_if_agent(kind)
+
+
+def _register_if_agent(kind: type) -> None:
+    from surveyor.agents.base import Agent  # imports JAX
+
+    if issubclass(kind, Agent) and not _is_internal(kind):
+        entry_of(kind)
+
+
+def _subclasses(kind: type) -> "list[type[Agent]]":
+    direct = type.__subclasses__(kind)
+    return [*direct, *(each for one in direct for each in _subclasses(one))]
+
+
+def _is_internal(kind: type) -> bool:
+    """Return whether a class is a base of agents, and no agent that is used itself."""
+    return inspect.isabstract(kind) or kind.__name__.startswith("_") or "__entry__" in vars(kind)
+
+
+def _derive(kind: "type[Agent]") -> Entry:
+    """Return an entry for a class without one: MyAgent is called my-agent."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", kind.__name__)
+    summary = (inspect.getdoc(kind) or kind.__name__).splitlines()[0]
+    return Entry(words.replace("_", "-").lower(), kind.__name__, kind, summary)
+
+
+def _add(found: Any) -> None:
+    """Register the object of an entry point."""
+    if not isinstance(found, Entry | type):
+        raise SurveyorError(f"it is {type(found).__name__}, not an Entry or an agent class")
+    register(found if isinstance(found, Entry) else _derive(found))
+
+
+def _path(target: "str | type[Agent]") -> str:
+    return target if isinstance(target, str) else f"{target.__module__}:{target.__qualname__}"
 
 
 def name_of(agent: "Agent") -> str:

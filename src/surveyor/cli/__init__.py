@@ -3,10 +3,12 @@
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import surveyor
-from surveyor.errors import SurveyorError, unknown
+from surveyor.errors import SurveyorError, require, unknown
 
 COMMANDS = {
     "train": ("train ENV", "train an agent, for example: surveyor train Tree-100"),
@@ -28,19 +30,45 @@ def usage() -> str:
     """Return the text of `surveyor --help`."""
     lines = [f"  surveyor {words:14} {summary}" for words, summary in COMMANDS.values()]
     head = "surveyor: deep exploration for reinforcement learning"
-    foot = "surveyor COMMAND --help describes its options; surveyor --version prints the version."
+    foot = """\
+surveyor COMMAND --help describes its options; surveyor --version prints the version.
+--import MODULE, with any command, first imports a module or a .py file with agents or environment
+families of your own; it can be given more than once."""
     return "\n".join([head, "", *lines, "", foot])
+
+
+def take_imports(argv: list[str]) -> tuple[list[str], list[str]]:
+    """Return the modules that `--import` names, and the other words of a command line."""
+    modules, words, queue = [], [], iter(argv)
+    for word in queue:
+        name, equals, value = word.partition("=")
+        if name != "--import":
+            words.append(word)
+            continue
+        value = value if equals else next(queue, "")
+        require(value.strip("-") == value != "", "--import needs a module or a .py file.")
+        modules.append(value)
+    return modules, words
+
+
+def _format_warning(message: Warning | str, category: type[Warning], *rest: Any) -> str:
+    """Return a warning as the sentence that it is."""
+    return f"{message}\n"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return the exit code (2 for bad input, 130 when stopped)."""
+    warnings.formatwarning = _format_warning
     argv = [*(sys.argv[1:] if argv is None else argv)]  # `list` is a command here
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # where my_package:MyEnv-v0 may be, as with python -m
-    if not argv or argv[0] in ("-h", "--help"):
-        print(usage())
-        return 0 if argv else 2
     try:
+        modules, argv = take_imports(argv)
+        if not argv or argv[0] in ("-h", "--help"):
+            print(usage())
+            return 0 if argv else 2
+        if modules:
+            importlib.import_module("surveyor.agents").import_modules(modules)
         if argv[0] in ("-V", "--version"):
             print(f"surveyor {surveyor.__version__}")
             return 0

@@ -13,6 +13,7 @@ def main(
     run: Positional[Path],
     episodes: int | None = None,
     video: Path | None = None,
+    best: Flag = False,
     json: Flag = False,
 ) -> None:
     """Play episodes with the greedy policy of a run, on the environment it was trained on.
@@ -22,6 +23,7 @@ def main(
         episodes: Number of episodes: by default 10, and on Atari 100, as in the paper.
         video: Write a film of one episode to this file, .mp4 or .gif, if the environment has
             pictures.
+        best: Use the agent's best state, which the callback Evaluate kept in training.
         json: Print the outcome as one JSON object on the last line.
     """
     from surveyor.launch.progress import spent
@@ -29,7 +31,7 @@ def main(
     from surveyor.runs.evaluation import evaluate
     from surveyor.runs.run import Run
 
-    found = Run.open(run, replay=False)
+    found = Run.open(run, replay=False, best=best)
     if video is not None:  # first, because it soon fails where nothing can be drawn
         print(f"Film: {film.write(found, video)}", file=sys.stderr)
     default = found.config.family.evaluation_episodes
@@ -40,11 +42,14 @@ def main(
         return
     known = ""
     if outcome.optimal is not None:
-        best = f"the optimal return is {outcome.optimal_return:.4g}"
-        known = f", {outcome.optimal:.0%} optimal ({best})"
+        optimum = f"the optimal return is {outcome.optimal_return:.4g}"
+        known = f", {outcome.optimal:.0%} optimal ({optimum})"
     if outcome.normalised is not None:
         known = f", normalised {outcome.normalised:.3f} ({found.config.family.scale})"
     trained = spent(found.runner.result(found.loop))
+    if found.best is not None:
+        at = found.best["at"] * found.config.family.frames_per_step
+        trained = f"{at} {found.config.unit} (its best)"
     print(
         f"{found.config.env}, greedy policy after {trained} of training: mean return "
         f"{outcome.mean_return:.4g} over {len(outcome.returns)} episodes{known}."

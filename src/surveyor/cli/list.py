@@ -14,8 +14,8 @@ def main(what: Positional[str]) -> None:
         what: What to list: agents, envs or presets.
     """
     lists = {
-        "agents": [f"{entry.name:10} {entry.summary}" for entry in agents.REGISTRY.values()],
-        "envs": [f"{family.usage:16} {family.summary}" for family in families.FAMILIES],
+        "agents": [f"{entry.name:10} {entry.summary}" for entry in agents.entries()],
+        "envs": [f"{family.usage:16} {family.summary}" for family in families.known()],
         "presets": _presets(),
     }
     if what not in lists:
@@ -26,7 +26,7 @@ def main(what: Positional[str]) -> None:
 def _presets() -> list[str]:
     """Return every preset with its source, and its values on each kind of problem."""
     lines = []
-    for entry in agents.REGISTRY.values():
+    for entry in agents.entries():
         for number, (name, preset) in enumerate(entry.presets.items()):
             default = " (default)" if number == 0 else ""
             lines.append(f"--agent {entry.name} --preset {name}{default}: {preset.source}")

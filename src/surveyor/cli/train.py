@@ -18,7 +18,7 @@ from surveyor.errors import SurveyorError, require
 USAGE = "surveyor train ENV [--agent NAME] [--preset NAME]"
 ABOUT = f"""Train an agent on an environment, until it is solved or the budget is spent.
 
-ENV is {", ".join(family.usage for family in families.FAMILIES)} (surveyor list envs), such as
+ENV is {", ".join(family.usage for family in families.known())} (surveyor list envs), such as
 Tree-100. --agent is su-plus unless told otherwise (surveyor list agents). --preset chooses one of
 the agent's named sets of hyperparameters (surveyor list presets)."""
 ASK_FOR_ENV = "Which environment? For example: surveyor train Tree-100"

@@ -5,6 +5,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from surveyor import plugins
 from surveyor.agents.options import Setting
 from surveyor.errors import SurveyorError
 
@@ -86,6 +87,10 @@ FAMILIES: list[Family] = [
     for family in importlib.import_module(f"surveyor.envs.{module}").FAMILIES
 ]
 """Known families; the first that matches a name has it, and Gymnasium's matches every name."""
+ENTRY_POINTS = "surveyor.families"
+"""Entry point group of packages with families; each is a `Family`."""
+_pending = [ENTRY_POINTS]
+"""Entry point groups that have not been read yet."""
 
 
 def register(family: Family) -> None:
@@ -96,16 +101,26 @@ def register(family: Family) -> None:
     - `family`: the description. Its name must be new; raise `SurveyorError` if it is taken.
 
     A family is known to the process that registers it. Call this at the top level of a module that
-    worker processes import too, such as the script that starts the training.
+    worker processes import too: the script that starts the training, or a module that the command
+    line is told to `--import`.
     """
-    if any(known.name == family.name for known in FAMILIES):
+    if not isinstance(family, Family):
+        raise SurveyorError(f"it is {type(family).__name__}, not a Family")
+    if any(other.name == family.name for other in FAMILIES):
         raise SurveyorError(f"There already is an environment family '{family.name}'.")
     FAMILIES.insert(0, family)
 
 
+def known() -> list[Family]:
+    """Return every known family, those of installed packages included."""
+    if _pending:
+        plugins.load_entry_points(_pending.pop(), register)
+    return FAMILIES
+
+
 def find(name: str) -> Family:
     """Return the family of an environment's name; Gymnasium's if no other matches."""
-    return next(family for family in FAMILIES if family.matches(name))
+    return next(family for family in known() if family.matches(name))
 
 
 def of(env: Any) -> Family:

@@ -65,7 +65,7 @@ def _spec(name: str) -> Any:
     """Return Gymnasium's entry of an id; `package:Name-v0` imports the package first."""
     import gymnasium
 
-    from surveyor.envs.families import FAMILIES
+    from surveyor.envs import families
 
     try:
         package, _, rest = name.rpartition(":")
@@ -77,7 +77,8 @@ def _spec(name: str) -> Any:
     except (ImportError, TypeError, ValueError) as error:
         raise SurveyorError(f"'{name}' names no package that can be loaded: {error}.") from None
     except gymnasium.error.Error:  # no family has this name
-        known = {each.lower(): each for family in FAMILIES for each in family.candidates(name)}
+        found = [each for family in families.known() for each in family.candidates(name)]
+        known = {each.lower(): each for each in found}
         near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
         hint = f"did you mean '{known[near[0]]}'?" if near else "`surveyor list envs` lists them."
         raise SurveyorError(f"There is no environment '{name}'; {hint}") from None

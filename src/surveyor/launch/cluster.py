@@ -19,6 +19,7 @@ from typing import Any
 
 import jax
 
+from surveyor import agents
 from surveyor.errors import SurveyorError, imported
 from surveyor.launch import work
 from surveyor.launch.engine import Engine
@@ -50,6 +51,7 @@ def train_all(
     """
     ray = imported("ray", "Ray", "ray", "The engine 'ray'")
     storage.at(out).prepare()
+    options = options.for_workers()
     # With one thread, sums have the same order as in the local pool.
     variables = {"NPROC": str(max(1, int(engine.cpus))), "OPENBLAS_NUM_THREADS": "1"}
     if 0 < engine.gpus < 1:
@@ -129,7 +131,11 @@ def _report(
 
 def _train(content: str, out: str, options: RunOptions) -> tuple[str, Any]:
     """Train one run as a Ray task, from its last checkpoint; return as `work.attempt` does."""
-    config = Config.from_json(json.loads(content))
+    try:
+        agents.import_modules(options.imports)
+        config = Config.from_json(json.loads(content))
+    except SurveyorError as error:  # this node lacks the user's module, for example
+        return "refused", str(error)
     where, attempts, lost_at = storage.at(out), 0, None
     reached = reached_before = 0
 

@@ -46,7 +46,8 @@ def train_all(
     """
     where = storage.at(out)
     where.prepare()
-    return _Pool(configs, where, callback, partial(work.run_worker, out, options)).run()
+    target = partial(work.run_worker, out, options.for_workers())
+    return _Pool(configs, where, callback, target).run()
 
 
 @dataclasses.dataclass

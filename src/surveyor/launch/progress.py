@@ -99,6 +99,7 @@ def clock(seconds: float) -> str:
 def summary(result: Record) -> str:
     """Return a sentence about how a run ended."""
     episodes, trained = result["episodes"], f"{result['seconds']:.1f} s of training"
+    trained += f"; stopped because {result['stopped']}" if result.get("stopped") else ""
     if "steps" in result:
         mean = f"mean return {result['return']:.4g} lately" if "return" in result else "none ended"
         return f"{spent(result)}, {episodes} episodes, {mean} ({trained})"

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import traceback
 from collections.abc import Callable
 from functools import partial
 from multiprocessing.connection import Connection
@@ -13,10 +12,12 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 
+from surveyor import agents, plugins
 from surveyor.errors import HeldError, SurveyorError
 from surveyor.runs import api, storage
+from surveyor.runs.callbacks import Evaluate, Report
 from surveyor.runs.config import Config
-from surveyor.runs.evaluation import EvaluationPlan, PeriodicEvaluation
+from surveyor.runs.evaluation import EvaluationPlan
 from surveyor.runs.folder import Record, RunFolder
 from surveyor.runs.loggers import Sinks
 from surveyor.runs.storage import Storage
@@ -35,6 +36,12 @@ class RunOptions(NamedTuple):
     """Greedy evaluations during training; None for none."""
     beliefs: bool = False
     """Record snapshots of the agent's beliefs."""
+    imports: tuple[str, ...] = ()
+    """Modules of the user that a worker process imports first."""
+
+    def for_workers(self) -> "RunOptions":
+        """Return the options for other processes, which import what this one was told to."""
+        return self._replace(imports=tuple(plugins.imported))
 
 
 DEFAULT_OPTIONS = RunOptions()
@@ -71,15 +78,15 @@ def train_run(
         run = api.begin(config, claim.root) if ended is None else api.load(folder.path)
         if options.beliefs and ended is None:
             folder.enable_snapshots()
-        evaluate = PeriodicEvaluation(run, folder, options.evaluation)
-        evaluate()  # a kill may have come between training and the last evaluation
+        plan, callbacks = options.evaluation, options.sinks.callbacks()
+        if plan is not None:
+            callbacks.append(Evaluate(times=plan.times, episodes=plan.episodes, keep_best=False))
 
         def report(run):
-            evaluate()
             claim.publish()
             progress(run.latest, run.result)
 
-        api.finish(run, report, options.sinks, stop)
+        api.finish(run, [*callbacks, Report(report)], stop)
         return {**run.result, "finished": run.finished, "path": claim.place}
 
 
@@ -110,6 +117,7 @@ def run_worker(
     # starts, which makes two MinAtar runs side by side as slow as one after the other.
     os.sched_setaffinity(0, cores)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    agents.import_modules(options.imports)
     where, program = storage.at(out), None
     with contextlib.suppress(EOFError, BrokenPipeError):  # the pool is gone
         while (task := pipe.recv()) is not None:
@@ -128,7 +136,7 @@ def attempt(
     """Train a run with `train_run`; return in a word how that ended, and the result or reason."""
     try:
         result = train_run(config, where, progress, stop, options)
-        if result["finished"] or stop():
+        if result["finished"] or stop() or result.get("stopped"):
             return "ended", result
         return "terminated", "Its process was terminated."
     except HeldError as error:
@@ -150,5 +158,4 @@ def failed(config: Config, where: Storage, reason: str) -> Record:
 
 def describe_error(error: Exception) -> str:
     """Return the type, message and location of an exception as one sentence."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})."
+    return f"{plugins.describe(error)}."

@@ -3,7 +3,7 @@
 import contextlib
 import signal
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,13 @@ from surveyor.errors import SurveyorError, require, unknown
 from surveyor.models.own import Own
 from surveyor.replay.strategies import fitting
 from surveyor.runs import loggers
+from surveyor.runs.callbacks import Callback, Report, Session
 from surveyor.runs.config import Config
 from surveyor.runs.folder import RunFolder
-from surveyor.runs.loggers import Sinks
-from surveyor.runs.recorder import BeliefRecorder
+from surveyor.runs.recorder import Beliefs
 from surveyor.runs.run import Run
 from surveyor.training.steps import Round
 
-Report = Callable[[Run], None]
 Stop = Callable[[], bool]
 
 
@@ -92,7 +91,8 @@ def train(
     beliefs: bool = False,
     tensorboard: bool = False,
     wandb: str | None = None,
-    report: Report | None = None,
+    report: Callable[[Run], None] | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> Run:
     """Train an agent and return the run; Ctrl-C saves everything and leaves it unfinished.
 
@@ -115,7 +115,8 @@ def train(
     - `beliefs`: True to record belief snapshots in the folder, for `surveyor report`.
     - `tensorboard`: True to write the metrics for TensorBoard to the folder too.
     - `wandb`: project of Weights & Biases to send the metrics to.
-    - `report`: callback that gets the run after every chunk of training.
+    - `report`: function that gets the run after every chunk of training.
+    - `callbacks`: objects of `surveyor.Callback`, such as `surveyor.Evaluate(every=1000)`.
     """
     asked = {"episodes": episodes, "steps": steps, "frames": frames}
     more = {"stop_when_solved": stop_when_solved, "protocol": protocol}
@@ -123,11 +124,9 @@ def train(
     config = configure(agent, env, seed=seed, **asked, **more)
     if out is None and (tensorboard or beliefs):
         raise SurveyorError("TensorBoard's files and beliefs go into the run folder: give `out`.")
-    sinks = loggers.check(tensorboard=tensorboard, wandb=wandb)
+    every = _gather(loggers.check(tensorboard=tensorboard, wandb=wandb), callbacks, report)
     run = begin(config, None if out is None else Path(out))
-    if beliefs and run.folder is not None:
-        run.folder.enable_snapshots()
-    return finish(run, report, sinks)
+    return finish(run, [Beliefs(), *every] if beliefs else every)
 
 
 def begin(config: Config, out: Path | None) -> Run:
@@ -148,7 +147,8 @@ def resume(
     agent: Agent | None = None,
     tensorboard: bool = False,
     wandb: str | None = None,
-    report: Report | None = None,
+    report: Callable[[Run], None] | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> Run:
     """Continue a run to the same result as if it had never stopped; return it.
 
@@ -157,13 +157,15 @@ def resume(
     - `path`: the run's folder.
     - `env`: the environment, if it was passed as an object and has no name to make it from.
     - `agent`: the agent, if it has a torso of the user's own.
-    - `tensorboard`, `wandb`, `report`: as in `train`.
+    - `tensorboard`, `wandb`, `report`, `callbacks`: as in `train`.
     """
-    sinks = loggers.check(tensorboard=tensorboard, wandb=wandb)
-    return finish(Run.open(path, env, agent=agent), report, sinks)
+    every = _gather(loggers.check(tensorboard=tensorboard, wandb=wandb), callbacks, report)
+    return finish(Run.open(path, env, agent=agent), every)
 
 
-def load(path: str | Path, env: Any = None, agent: Agent | None = None) -> Run:
+def load(
+    path: str | Path, env: Any = None, agent: Agent | None = None, *, best: bool = False
+) -> Run:
     """Return a run as its last checkpoint left it.
 
     **Arguments:**
@@ -171,25 +173,34 @@ def load(path: str | Path, env: Any = None, agent: Agent | None = None) -> Run:
     - `path`: the run's folder.
     - `env`: the environment, if it was passed as an object and has no name to make it from.
     - `agent`: the agent, if it has a torso of the user's own.
+    - `best`: True for the agent's state with the best evaluation, which the callback `Evaluate`
+      keeps; such a run can be used but not trained.
     """
-    return Run.open(path, env, agent=agent)
+    return Run.open(path, env, agent=agent, best=best)
 
 
-def finish(run: Run, report: Report | None, sinks: Sinks, stop: Stop = lambda: False) -> Run:
-    """Train until the end, Ctrl-C, or `stop` after a chunk returns True; save everything."""
-    recorder, signals = None, []  # handled between chunks, so that they never interrupt a write
-    with handle_signals(lambda number, _: signals.append(number)), contextlib.ExitStack() as ends:
-        log = ends.enter_context(loggers.opened(run, sinks))
-        if run.folder is not None and run.folder.snapshots_enabled and not run.finished:
-            recorder = BeliefRecorder(run, run.folder)
-            ends.callback(recorder.close)
-        for _ in () if stop() else run.advance(recorder):
-            log()
-            if recorder is not None:
-                recorder()
-            if report is not None:
-                report(run)
-            if (signals or stop()) and not run.finished:
+def _gather(
+    sinks: loggers.Sinks, callbacks: Sequence[Callback], report: Callable[[Run], None] | None
+) -> list[Callback]:
+    """Return all callbacks in the order in which they are called."""
+    for one in callbacks:
+        said = f"{one!r} is no callback: callbacks are objects of surveyor.Callback."
+        require(isinstance(one, Callback), said)
+    return [*sinks.callbacks(), *callbacks, *([] if report is None else [Report(report)])]
+
+
+def finish(run: Run, callbacks: Iterable[Callback] = (), stop: Stop = lambda: False) -> Run:
+    """Train until the end, Ctrl-C, or a callback or `stop` ends it; save everything."""
+    signals, given = [], [*callbacks]  # handled between chunks, so that they interrupt no write
+    if run.folder is not None and run.folder.snapshots_enabled:
+        known = any(isinstance(one, Beliefs) for one in given)
+        given = given if known else [Beliefs(), *given]
+    with handle_signals(lambda number, _: signals.append(number)), Session(run, given) as session:
+        if run.finished:
+            session.start()
+        for _ in () if stop() else run.advance(session.start):
+            session.chunk()
+            if (signals or run.stopped is not None or stop()) and not run.finished:
                 break
         if not run.finished:
             run.checkpoint()

@@ -10,9 +10,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from surveyor import agents
+from surveyor import agents, plugins
 from surveyor.agents import options
 from surveyor.agents.base import Agent
+from surveyor.agents.foreign import stand_in
 from surveyor.envs import families
 from surveyor.envs.base import Environment
 from surveyor.envs.families import Family, Source
@@ -24,6 +25,7 @@ RENAMED = (
     ", whose agent 'su' is today's 'su-plus', or today's 'su' if it had a preset of the paper's "
     "text or released code"
 )
+OTHER = "The agent that was given is not the one that this run was trained with."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,13 +107,18 @@ class Config:
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of config.json: what decides the result, versions and commit."""
-        return {**self._deciding(), "versions": versions(), "commit": commit()}
+        path = plugins.source_of(type(self.agent))  # only for people: it is never imported
+        more = {"class": path, "versions": versions(), "commit": commit()}
+        return {**self._deciding(), **more}
 
     @classmethod
-    def from_json(cls, content: dict[str, Any], agent: Agent | None = None) -> "Config":
+    def from_json(
+        cls, content: dict[str, Any], agent: Agent | None = None, *, any_agent: bool = False
+    ) -> "Config":
         """Return the configuration that `to_json` wrote; raise `SurveyorError` if 0.1 wrote it.
 
-        `agent` is the agent, if a module of the user's own is among its hyperparameters.
+        `agent` is the agent, if a module of the user's own is among its hyperparameters. With
+        `any_agent`, one that cannot be made here is replaced by a stand-in that cannot act.
         """
         if not isinstance(content["env"], str) or type(content["seed"]) is not int:
             raise ValueError("env or seed have the wrong type")
@@ -123,11 +130,10 @@ class Config:
                 f"'{name}' was trained by surveyor {version}{renamed}; this version can show its "
                 "results but not load or continue it: train it again."
             )
-        described = content["hyperparameters"]
-        made = _made(content["agent"], described, agent)
+        made = _agent(content, agent, any_agent)
         names = ("episodes", "stop_when_solved", "steps", "protocol", "frame_stack", "scale")
         rest = {name: content[name] for name in names if name in content}
-        rest |= {} if agent is None else {"described": described}
+        rest |= {} if agent is None else {"described": content["hyperparameters"]}
         if not isinstance(rest.get("steps", rest.get("episodes")), int):
             raise ValueError("the budget is missing")
         return cls(content["env"], made, content["seed"], **rest)
@@ -152,29 +158,40 @@ def describe(agent: Agent) -> dict[str, Any]:
     return {name: v.description if isinstance(v, Own) else v for name, v in described}
 
 
-def _made(name: str, described: dict[str, Any], given: Agent | None) -> Agent:
-    """Return the agent of a configuration, or the one that the user has given if it is the same."""
-    modules = {key: value for key, value in described.items() if isinstance(value, dict)}
-    if given is None:
-        for key, value in modules.items():
-            raise SurveyorError(
-                f"The {key} of this run is a module of its own, {value.get('module')}: give the "
-                f"agent with it, as in surveyor.load(path, agent={name_in_python(name)}({key}=…))."
-            )
-        return agents.make(name, described)
-    mine = describe(given)
-    same = agents.name_of(given) == name and mine.keys() == described.keys()
-    for key in mine if same else ():
-        own = getattr(given, key)
-        kept = own.same_structure(described[key]) if isinstance(own, Own) else None
-        same = same and (mine[key] == described[key] if kept is None else kept)
-    require(same, "The agent that was given is not the one that this run was trained with.")
-    return given
+def _agent(content: dict[str, Any], given: Agent | None, any_agent: bool) -> Agent:
+    """Return the agent of a config.json; nothing is imported because a run folder names it."""
+    name, path, values = content["agent"], str(content.get("class", "")), content["hyperparameters"]
+    if given is not None:
+        require(_fits(given, name, values), OTHER)
+        return given
+    own = next((key for key, value in values.items() if isinstance(value, dict)), None)
+    known = not path or agents.lookup(name) is not None
+    if known and own is None:
+        return agents.make(name, values)
+    if any_agent:
+        return stand_in(name, path, values)
+    run, module = f"{content['env']} {name} seed {content['seed']}", path.partition(":")[0]
+    if known:
+        kind = f"agent={agents.find(name).load().__name__}({own}=…)"
+        said = f"The {own} of '{run}' is a module of its own, {values[own].get('module')}"
+        raise SurveyorError(f"{said}: give the agent with it, as in surveyor.load(path, {kind}).")
+    advice = f"import its module first, on the command line with --import {module}."
+    advice = "define its class first." if module == "__main__" else advice
+    said = f"'{run}' was trained by the agent '{name}' ({path}), which is not known here"
+    raise SurveyorError(f"{said}: {advice}")
 
 
-def name_in_python(name: str) -> str:
-    """Return the name of an agent's class."""
-    return agents.find(name).load().__name__
+def _fits(agent: Agent, name: str, values: dict[str, Any]) -> bool:
+    """Return whether an agent has these hyperparameters, its own modules any weights."""
+    mine = describe(agent)
+    if agents.name_of(agent) != name or mine.keys() != values.keys():
+        return False
+    for key, value in mine.items():
+        own = getattr(agent, key)
+        same = own.same_structure(values[key]) if isinstance(own, Own) else value == values[key]
+        if not same:
+            return False
+    return True
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Evaluation of a run's greedy policy, after training or at planned times during it."""
+"""Evaluation of a run's greedy policy; `callbacks.Evaluate` evaluates during training."""
 
 import dataclasses
 from typing import NamedTuple
@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 
 from surveyor.errors import require
-from surveyor.runs.folder import RunFolder
 from surveyor.runs.run import Run
 
 
@@ -52,28 +51,3 @@ class EvaluationPlan(NamedTuple):
     times: int
     """Evaluations per run, spaced evenly over its budget; the last is at the end."""
     episodes: int
-
-
-class PeriodicEvaluation:
-    """Callback that evaluates a run at the planned times, once each, and records it on disk."""
-
-    def __init__(self, run: Run, folder: RunFolder, plan: EvaluationPlan | None):
-        self._run, self._folder, self._plan = run, folder, plan
-        written, now = folder.evaluations(), run.progress
-        # Evaluations later than the checkpoint are repeated, with identical results.
-        self._records = [record for record in written if record["at"] <= now]
-        if len(written) > len(self._records):
-            folder.write_evaluations(self._records)
-
-    def __call__(self) -> None:
-        """Evaluate the run if an evaluation is due."""
-        run, plan, now = self._run, self._plan, self._run.progress
-        if plan is None:
-            return
-        due = plan.times if run.finished else plan.times * now // run.config.budget
-        last = self._records[-1] if self._records else {"number": 0, "of": 1}
-        if due * last["of"] > last["number"] * plan.times:
-            outcome = evaluate(run, plan.episodes, seed=due)
-            returns = {"mean_return": outcome.mean_return, "returns": outcome.returns}
-            self._records.append({"number": due, "of": plan.times, "at": now, **returns})
-            self._folder.write_evaluations(self._records)

@@ -6,6 +6,8 @@
   checkpoint/state.npz   training state, replaced atomically
   result.json            result, once the run has finished
   failure.json           reason, if the run could not continue
+  stopped.json           reason, if a callback stopped the run
+  best/state.npz         the agent's state with the best evaluation, if requested
   tests.json             greedy evaluations during training, if requested
   beliefs/               snapshots of the agent's beliefs, if requested
 """
@@ -18,25 +20,23 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import PyTree
 
 from surveyor.agents.base import Agent
 from surveyor.errors import HeldError, SurveyorError, require
-from surveyor.runs import checkpoint
+from surveyor.runs import checkpoint, json_files
 from surveyor.runs.config import Config, versions
+from surveyor.runs.json_files import Record
 
-CHECKPOINT = "checkpoint/state.npz"
-FILES = "config.json", "metrics.jsonl", CHECKPOINT, "tests.json", "result.json", "failure.json"
+CHECKPOINT, BEST = "checkpoint/state.npz", "best/state.npz"
+FILES = ("config.json", "metrics.jsonl", CHECKPOINT, BEST, "tests.json", "result.json")
+FILES += ("failure.json", "stopped.json")
 """Files of a run without its snapshots, each after those that it refers to."""
-DAMAGED = FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError, RecursionError
-"""Errors of reading a missing or invalid JSON file; unreachable storage raises others."""
 TAIL_BYTES = 32_768
 """Size of the end of metrics.jsonl that `newest_metrics` reads."""
 
-Record = dict[str, Any]
 Arrays = dict[str, np.ndarray]
 
 _claimed: set[Path] = set()  # by this process
@@ -47,8 +47,9 @@ class RunFolder:
 
     def __init__(self, path: str | Path, agent: Agent | None = None):
         self.path, self._agent = Path(path), agent
-        self._config, self._metrics, self._checkpoint, *ends = (self.path / file for file in FILES)
-        self._evaluations, self._result, self._failure = ends
+        files = [self.path / file for file in FILES]
+        self._config, self._metrics, self._checkpoint, self._best = files[:4]
+        self._evaluations, self._result, self._failure, self._stopped = files[4:]
         self._snapshots = self.path / "beliefs"
 
     @classmethod
@@ -60,7 +61,7 @@ class RunFolder:
             for file in reversed(FILES[1:]):
                 (path / file).unlink(missing_ok=True)
             shutil.rmtree(folder._snapshots, ignore_errors=True)
-            checkpoint.write_atomically(folder._config, _pretty(config.to_json()))
+            json_files.write(folder._config, config.to_json())
         except OSError as error:
             if claimed:  # it existed a moment ago, so storage may return
                 raise
@@ -81,30 +82,38 @@ class RunFolder:
         folder.config()
         return folder
 
-    def config(self) -> Config:
-        """Return the configuration; raise `SurveyorError` if it cannot be read."""
+    def config(self, *, any_agent: bool = False) -> Config:
+        """Return the configuration; raise `SurveyorError` if it cannot be read.
+
+        With `any_agent`, an agent that is not known here is replaced by a stand-in that cannot act.
+        """
         try:
-            return Config.from_json(json.loads(self._config.read_text("utf-8")), self._agent)
-        except (*DAMAGED, KeyError, TypeError, AttributeError) as error:
+            content = json.loads(self._config.read_text("utf-8"))
+            return Config.from_json(content, self._agent, any_agent=any_agent)
+        except (*json_files.DAMAGED, KeyError, TypeError, AttributeError) as error:
             message = f"'{self._config}' is not the configuration of a surveyor run ({error})."
             raise SurveyorError(message) from None
 
     def config_content(self) -> Record | None:
         """Return config.json as data, or None if it is missing or damaged; it needs no agent."""
-        return _read(self._config)
+        return json_files.read(self._config)
 
     def made_by_this_version(self) -> bool:
         """Return whether config.json was written with the installed versions."""
-        return (_read(self._config) or {}).get("versions") == versions()
+        return (json_files.read(self._config) or {}).get("versions") == versions()
 
     def outcome(self, *, any_version: bool = False) -> Record | None:
         """Return the result of an ended run, made with the installed versions or any, else None."""
-        known = _read(self._config) is not None if any_version else self.made_by_this_version()
+        known = (
+            json_files.read(self._config) is not None
+            if any_version
+            else self.made_by_this_version()
+        )
         return self.result() if known else None
 
     def result(self) -> Record | None:
         """Return the result, or None if the run has not finished."""
-        found = _read(self._result)
+        found = json_files.read(self._result)
         return None if found is None else {**found, "path": str(self.path)}
 
     def metrics(self) -> list[Record]:
@@ -114,7 +123,7 @@ class RunFolder:
     def read_metrics(self, *, skip: bool = False) -> tuple[list[Record], int]:
         """Return the records before the first damaged line, or `skip` it, and the line count."""
         lines = self._lines()
-        return _parsed(lines, skip), len(lines)
+        return json_files.parsed(lines, skip), len(lines)
 
     def newest_metrics(self) -> Iterator[Record]:
         """Yield metrics records from the newest backwards: all, or those in the last 32 kB."""
@@ -124,7 +133,7 @@ class RunFolder:
                 file.seek(start)
                 lines = file.read().splitlines()
             for line in reversed(lines[1:] if start else lines):
-                yield from _parsed([line], skip=True)
+                yield from json_files.parsed([line], skip=True)
 
     def append(self, records: list[Record]) -> None:
         """Append metrics records and flush them to disk."""
@@ -174,6 +183,7 @@ class RunFolder:
         """Lock the run against training by other processes; a kill releases the lock."""
         with contextlib.nullcontext() if self.path.resolve() in _claimed else self._locked():
             self._failure.unlink(missing_ok=True)
+            self._stopped.unlink(missing_ok=True)
             yield
 
     def is_held(self) -> bool:
@@ -208,28 +218,42 @@ class RunFolder:
     def finish(self, result: Record) -> None:
         """Write the result, which marks the run as finished; omit the path, which may change."""
         content = {name: value for name, value in result.items() if name != "path"}
-        checkpoint.write_atomically(self._result, _pretty(content))
+        json_files.write(self._result, content)
+        self._stopped.unlink(missing_ok=True)
 
     def fail(self, reason: str) -> None:
         """Write the reason why the run could not continue."""
-        checkpoint.write_atomically(self._failure, _pretty({"reason": reason}))
+        json_files.write(self._failure, {"reason": reason})
 
     def failure(self) -> str | None:
         """Return the reason why the run could not continue, or None."""
-        if not self._failure.exists():
-            return None
-        reason = (_read(self._failure) or {}).get("reason")
-        return reason if isinstance(reason, str) else "failure.json is damaged."
+        return json_files.reason(self._failure)
+
+    def stop(self, reason: str) -> None:
+        """Write the reason why a callback stopped the run."""
+        json_files.write(self._stopped, {"reason": reason})
+
+    def stop_reason(self) -> str | None:
+        """Return the reason why a callback stopped the run, or None."""
+        return json_files.reason(self._stopped)
+
+    def write_best(self, state: PyTree, meta: Record) -> None:
+        """Write the agent's best state; `meta` has the digest of the `run`, and `mean_return`."""
+        checkpoint.save(self._best, state, meta)
+
+    def read_best(self, like: PyTree) -> tuple[PyTree, Record] | None:
+        """Return the agent's best state and its metadata, or None if there is none."""
+        return checkpoint.load(self._best, like) if self._best.exists() else None
 
     def evaluations(self) -> list[Record]:
         """Return the records of greedy evaluations during training."""
-        content = (_read(self._evaluations) or {}).get("tests")
+        content = (json_files.read(self._evaluations) or {}).get("tests")
         records = content if isinstance(content, list) else []
         return [r for r in records if isinstance(r, dict) and r.keys() >= {"number", "of", "at"}]
 
     def write_evaluations(self, records: list[Record]) -> None:
         """Replace the records of greedy evaluations."""
-        checkpoint.write_atomically(self._evaluations, _pretty({"tests": records}))
+        json_files.write(self._evaluations, {"tests": records})
 
     @property
     def snapshots_enabled(self) -> bool:
@@ -258,31 +282,3 @@ class RunFolder:
 
     def _lines(self) -> list[bytes]:
         return self._metrics.read_bytes().splitlines() if self._metrics.exists() else []
-
-
-def _read(path: Path) -> Record | None:
-    """Return the object in a JSON file, or None if it is missing or damaged."""
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except DAMAGED:
-        return None
-    return content if isinstance(content, dict) else None
-
-
-def _parsed(lines: list[bytes], skip: bool) -> list[Record]:
-    """Return the objects in lines of JSON before the first damaged line, or `skip` it."""
-    records = []
-    for line in lines:
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            record = None
-        if isinstance(record, dict):
-            records.append(record)
-        elif not skip:
-            break
-    return records
-
-
-def _pretty(content: Record) -> bytes:
-    return json.dumps(content, indent=2).encode() + b"\n"

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
+from surveyor.runs.callbacks import Callback, folder_of
 from surveyor.runs.folder import RunFolder
 from surveyor.runs.run import Run
 
@@ -22,23 +23,27 @@ OBSERVED = "observations"
 """Name of the snapshot that holds the observations which the others are about."""
 
 
-class BeliefRecorder:
+class Beliefs(Callback):
     """Record what an agent believes before training, at intervals growing by √2, and at the end.
 
     Snapshots of state maps are computed in a thread from copies of the agent's state, because
     training donates its buffers. With a second core, training waits only for the copies.
     """
 
-    def __init__(self, run: Run, folder: RunFolder):
-        self._run, self._folder = run, folder
-        self._spent, self._taken, self._saved, self._called = 0.0, 0, False, False
+    _run: Run
+    _folder: RunFolder
+
+    def start(self, run: Run) -> None:
+        self._run, self._folder = run, folder_of(run)
+        self._folder.enable_snapshots()
+        self._ended = run.finished or not self._folder.snapshots_enabled
+        self._spent, self._taken, self._saved, self._warned = 0.0, 0, False, False
         now, every = run.progress, run.runner.every
         # Snapshots later than the checkpoint are recorded again, with identical content.
-        self._last = max((at for at in folder.snapshot_times() if at <= now), default=-1)
+        self._last = max((at for at in self._folder.snapshot_times() if at <= now), default=-1)
         self._times = [0, *(round(2 ** (k / 2)) * every for k in range(64))]
-        run.runner.pauses = self._next
         with contextlib.suppress(OSError, ValueError, KeyError):
-            run.runner.observed = folder.read_snapshot(OBSERVED)["obs"]
+            run.runner.observed = self._folder.read_snapshot(OBSERVED)["obs"]
         self._thread = ThreadPoolExecutor(1)
         self._copies: list[tuple[int, PyTree]] = []
         """Times and states not yet submitted: the first snapshot waits until training is compiled,
@@ -46,21 +51,26 @@ class BeliefRecorder:
         self._submitted: list[Future[None]] = []
         self._error: Exception | None = None
         """Why a snapshot failed, which must not end the run: no further ones are recorded."""
-        self._warned = False
+        self._take_if_due()
 
-    def __call__(self) -> None:
+    def chunk(self, run: Run) -> None:
         """Record a snapshot if one is due and the time limit allows it."""
-        first, self._called = not self._called, True
-        if self._error is None and self._due():
-            self._take(self._run.progress)
-        if not first:
-            self._submit()
+        self._take_if_due()
+        self._submit()
         self._warn()
 
-    def close(self) -> None:
+    def end(self, run: Run) -> None:
         """Wait for all pending snapshots."""
         self._submit()
         self._thread.shutdown()
+        self._warn()
+
+    def pause(self, at: int) -> int | float:
+        return self._next(at)
+
+    def _take_if_due(self) -> None:
+        if not self._ended and self._error is None and self._due():
+            self._take(self._run.progress)
         self._warn()
 
     def _next(self, at: int) -> int:

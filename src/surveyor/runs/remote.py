@@ -20,7 +20,7 @@ from typing import Any
 
 from surveyor.errors import HeldError, SurveyorError, imported, require
 from surveyor.runs.config import Config
-from surveyor.runs.folder import CHECKPOINT, FILES, Record
+from surveyor.runs.folder import BEST, CHECKPOINT, FILES, Record
 from surveyor.runs.storage import TIMEOUT, Claim, Storage
 
 LEASE_SECONDS = 60.0
@@ -103,7 +103,7 @@ class Remote(Storage):
         self._files.invalidate_cache()
         require(self._files.isdir(self._root), f"There is no folder '{self.place}'.")
         for name in self._list(self._root):
-            small = [f"{name}/{file}" for file in FILES if file != CHECKPOINT]
+            small = [f"{name}/{file}" for file in FILES if file not in (CHECKPOINT, BEST)]
             files = [name] if name.endswith(".json") else small
             snapshots = f"{self._root}/{name}/beliefs"
             if beliefs and self._files.isdir(snapshots):

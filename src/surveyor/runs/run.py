@@ -19,7 +19,7 @@ from surveyor.errors import SurveyorError, require
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
 from surveyor.training import Runner, runner
-from surveyor.types import QPosterior
+from surveyor.types import EnvSpec, QPosterior
 
 CHECKPOINT_SECONDS, CHECKPOINT_SHARE = 2.0, 0.05
 """Least seconds between checkpoints, and largest share of the time that goes into them."""
@@ -40,11 +40,18 @@ class Run:
     folder: RunFolder | None = None
     whole: bool = True
     """True if its replay is loaded, so that training can continue."""
+    stopped: str | None = None
+    """Why `stop` ended training before its end; None if it did not."""
+    best: Record | None = None
+    """When its state was the best and its mean return, if it was opened with `best`."""
+    callbacks: tuple[Any, ...] = ()
+    """Callbacks of the training that is going on."""
 
     @classmethod
     def new(cls, config: Config, path: Path | None = None) -> "Run":
         """Return a new run; with a path, in a new folder there."""
         run = cls(config, None, [])
+        _require_arrays(config.agent, run.runner.spec)
         run.loop = run.runner.start()  # before there is a folder: the environment may refuse
         run.folder = None if path is None else RunFolder.create(path, config)
         return run
@@ -57,16 +64,18 @@ class Run:
         *,
         agent: Agent | None = None,
         replay: bool = True,
+        best: bool = False,
     ) -> "Run":
         """Return the run in a folder as its last checkpoint left it.
 
         `source` is its environment, where that cannot be made from its name, and `agent` its agent,
         where that has a module of the user's own. Only training needs the replay, which is 7 GB on
-        Atari.
+        Atari. With `best`, the agent's state is the best one.
         """
         folder = RunFolder.open(path, agent)
         config = dataclasses.replace(folder.config(), source=source)
-        run = cls(config, None, [], folder=folder, whole=replay)
+        run = cls(config, None, [], folder=folder, whole=replay and not best)
+        run.stopped = folder.stop_reason()
         restored = folder.restore(run.runner.frozen_shape(replay), part=not replay)
         if restored is None:
             run.loop = run.runner.start()
@@ -74,7 +83,18 @@ class Run:
             arrays, meta = restored
             run.loop = run.runner.thaw(arrays, meta["more"])
             run.metrics, run.seconds = folder.metrics()[: meta["records"]], meta["seconds"]
+        if best:
+            if (found := run.read_best()) is None:
+                raise SurveyorError(f"'{path}' has no best state: Evaluate keeps one in training.")
+            state, run.best = found
+            if jax.tree.leaves(state):
+                run.loop = eqx.tree_at(lambda loop: loop.agent_state, run.loop, state)
         return run
+
+    def read_best(self) -> tuple[PyTree, Record] | None:
+        """Return the agent's best state in the run folder with when it was and its mean return."""
+        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), self.state)
+        return None if self.folder is None else self.folder.read_best(shapes)
 
     @functools.cached_property
     def runner(self) -> Runner:
@@ -126,7 +146,17 @@ class Run:
             **({"return": float(np.mean(recent))} if recent else {}),
             "seconds": round(self.seconds, 3),
             "path": None if self.folder is None else str(self.folder.path),
+            **({"stopped": self.stopped} if self.stopped and not self.finished else {}),
         }
+
+    def stop(self, reason: str = "a callback stopped it") -> None:
+        """End training after the current chunk, with a checkpoint; for callbacks.
+
+        **Arguments:**
+
+        - `reason`: why, for its result and for `surveyor status`.
+        """
+        self.stopped = reason
 
     def advance(self, before: Callable[[], None] | None = None) -> Iterator["Run"]:
         """Train to the end, yielding after every chunk; stop iterating to stop.
@@ -136,8 +166,11 @@ class Run:
         """
         if not self.finished:
             with contextlib.nullcontext() if self.folder is None else self.folder.held():
+                self.stopped = None
                 if before is not None:
                     before()
+                if self.stopped is not None:
+                    return
                 try:
                     yield from self._chunks()
                 except SurveyorError as error:  # of the environment, for example
@@ -167,6 +200,8 @@ class Run:
         began = time.monotonic()
         if self.folder is not None:
             self._write(self.folder)
+            if self.stopped is not None and not self.finished:
+                self.folder.stop(self.stopped)
         now = time.monotonic()
         return now + max(CHECKPOINT_SECONDS, (now - began) / CHECKPOINT_SHARE)
 
@@ -235,6 +270,22 @@ class Run:
 def done(result: Record) -> int:
     """Return the steps or episodes that a result counts."""
     return result["steps"] if "steps" in result else result["episodes"]
+
+
+def _require_arrays(agent: Agent, spec: EnvSpec) -> None:
+    """Raise `SurveyorError` unless every leaf of the agent's state is an array of numbers."""
+    state = eqx.filter_eval_shape(agent.init, spec, jax.random.key(0))
+    for path, leaf in jax.tree_util.tree_flatten_with_path(state)[0]:
+        dtype = getattr(leaf, "dtype", None)
+        if dtype is None or jnp.issubdtype(dtype, jax.dtypes.extended):  # such as a key
+            place, kind = (
+                jax.tree_util.keystr(path),
+                type(leaf).__name__ if dtype is None else dtype,
+            )
+            raise SurveyorError(
+                f"The state of {type(agent).__name__} must be a pytree of arrays of numbers, but "
+                f"state{place} is {kind}: make it an array, or a static field."
+            )
 
 
 @eqx.filter_jit

@@ -39,7 +39,7 @@ class RunStatus:
     latest: float | None = None
     """Newest return in its metrics."""
     reason: str | None = None
-    """Why it failed, or why its configuration cannot be read."""
+    """Why it failed or was stopped, or why its configuration cannot be read."""
     config: Config | None = None
 
 
@@ -96,7 +96,7 @@ def _read(folder: Path, name: str, label: str | None, where: Storage) -> RunStat
     state, reason = state_of(folder, name, where)
     result = run.result()
     try:
-        config = run.config()
+        config = run.config(any_agent=True)
     except SurveyorError as error:  # missing, damaged, or of another version
         if (folder / name / "config.json").exists():
             reason = reason or str(error)
@@ -113,7 +113,7 @@ def _read(folder: Path, name: str, label: str | None, where: Storage) -> RunStat
 
 
 def state_of(folder: Path, name: str, where: Storage) -> tuple[str, str | None]:
-    """Return the state of a run, and why it failed if known, without loading its agent."""
+    """Return the state of a run, and why it failed or stopped if known; its agent is not loaded."""
     run, written = RunFolder(folder / name), (folder / name / "config.json").exists()
     reason = run.failure()
     if written and run.result() is not None:
@@ -123,7 +123,7 @@ def state_of(folder: Path, name: str, where: Storage) -> tuple[str, str | None]:
     if (written or reason is None) and where.is_held(name):  # without files: it is being created
         return "running", reason
     if written:
-        return "failed" if reason else "stopped", reason
+        return "failed" if reason else "stopped", reason or run.stop_reason()
     started = any((folder / name / file).exists() for file in FILES)
     reason = reason or ("It has no config.json." if started else None)
     return "failed" if reason else "waiting", reason
@@ -180,6 +180,6 @@ def _remark(each: RunStatus) -> str:
     parts = [] if each.latest is None else [f"return {each.latest:.4g}"]
     if each.config is None and each.result and (solved := number(each.result.get("solved_at"))):
         parts.append(f"solved at {solved:g}")
-    if each.reason and (each.config is None or not parts):
+    if each.reason and (each.config is None or each.state == "stopped" or not parts):
         parts.append(each.reason)
     return "; ".join(parts)

@@ -121,7 +121,7 @@ class HostRunner(StepRunner):
         # Counted here as well: asking the learner would mean waiting for it.
         step, learnt = int(loop.learning.step), int(loop.learning.gradient_steps)
         recorded = handed_over = time.perf_counter()
-        since = step
+        since, pause = step, self.pauses(step)
         while step < self.task.budget:
             step += self.round.steps
             loop, learnt = self._round(verbs, loop, step, learnt)
@@ -136,10 +136,11 @@ class HostRunner(StepRunner):
                 yield Chunk(loop, [record], now - handed_over)
                 recorded = handed_over = time.perf_counter()
                 since = step
-            elif now - handed_over > CHUNK_SECONDS:
+            elif step >= pause or now - handed_over > CHUNK_SECONDS:
                 yield Chunk(loop, [], now - handed_over)
                 handed_over = time.perf_counter()
                 recorded += handed_over - now  # the time in between is not training
+            pause = pause if step < pause else self.pauses(step)
 
     def close(self) -> None:
         if "envs" in vars(self):  # they have been made
