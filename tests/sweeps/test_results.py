@@ -203,7 +203,6 @@ def test_status_prints_the_records_as_json(runs, capsys):
     assert main(["status", str(runs)]) == 0
     shown = capsys.readouterr().out
     assert "c-mine" in shown
-    assert "There is no agent 'mine'" in shown
     assert "6 runs: 2 done, 2 stopped, 1 waiting, 1 failed." in shown
 
 

@@ -28,6 +28,7 @@ class StackedEnvs(HostEnvs):
 
     @property
     def legal(self) -> np.ndarray | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Actions that each environment allows now."""
         return self.inner.legal
 
     def read(self, observation: Any) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -215,6 +215,7 @@ class OwnTorso(eqx.Module):
     def create(cls, spec: EnvSpec, own: Own) -> "OwnTorso":
         """Return a user's module with its own weights; raise if it does not fit."""
         arrays, static = eqx.partition(own.module, eqx.is_array)
+        arrays = jax.tree.map(jnp.copy, arrays)  # the user's own are not to be donated
         torso = cls(arrays, Static(static), spec, 0)
         name = type(own.module).__name__
         seen = f"one observation of shape {spec.shape}"
@@ -232,7 +233,7 @@ class OwnTorso(eqx.Module):
     def __call__(self, obs: Shaped[Array, "b ..."]) -> Float[Array, "width b"]:
         return jax.vmap(self._one)(obs).T.astype(jnp.float32)
 
-    def _one(self, obs: Obs) -> Float[Array, " width"]:
+    def _one(self, obs: Obs) -> Any:
         module = eqx.combine(self.module, self.static.tree)
         if self.spec.tabular:
             return module(obs)

@@ -53,7 +53,7 @@ class Own:
         return isinstance(description, dict) and mine == {**description, "weights": None}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Own) and bool(eqx.tree_equal(self.module, other.module))
+        return isinstance(other, Own) and _equal(self.module, other.module)
 
     def __hash__(self) -> int:
         return hash(json.dumps(self.description, sort_keys=True))
@@ -70,20 +70,29 @@ class Static:
         self._key = json.dumps(_structure(tree), sort_keys=True)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Static) and bool(eqx.tree_equal(self.tree, other.tree))
+        return isinstance(other, Static) and _equal(self.tree, other.tree)
 
     def __hash__(self) -> int:
         return hash(self._key)
 
 
+def _equal(one: Any, other: Any) -> bool:
+    """Return whether two modules are equal, without any operation that JAX would trace."""
+    (leaves, kind), (others, other_kind) = jax.tree.flatten(one), jax.tree.flatten(other)
+    if kind != other_kind:
+        return False
+    pairs = zip(leaves, others, strict=True)
+    return all(np.array_equal(a, b) if eqx.is_array(a) else a is b or a == b for a, b in pairs)
+
+
 def _structure(value: Any) -> Any:
     """Return what a module is made of as JSON: classes, shapes, names of functions, numbers."""
+    if hasattr(value, "__func__"):  # a method, which holds the module itself
+        return _structure(value.__func__)
     if isinstance(value, eqx.Module):
-        fields = {
-            field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)
-        }
+        names = [field.name for field in dataclasses.fields(value)]
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
-        return {kind: {name: _structure(each) for name, each in fields.items()}}
+        return {kind: {name: _structure(getattr(value, name, None)) for name in names}}
     if isinstance(value, dict):
         return {str(key): _structure(each) for key, each in value.items()}
     if isinstance(value, tuple | list):

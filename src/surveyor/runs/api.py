@@ -103,9 +103,8 @@ def train(
       a Gymnasium environment, a vector environment, a function that makes an environment, or a
       functional environment with the interface of gymnax.
     - `seed`: decides the environment's action mapping and every random draw of the training.
-    - `episodes`: the budget where agents learn by episodes; the family's default if None.
-    - `steps`: the budget in all other environments; the family's default if None.
-    - `frames`: the budget in frames in place of steps, for Atari, where a step is four frames.
+    - `episodes`, `steps`, `frames`: the budget, in episodes on trees and chains, else in steps, on
+      Atari also in frames, of which a step has four; the family's default if None.
     - `stop_when_solved`: True to end training when a problem learnt by episodes is solved.
     - `protocol`: the protocol of an Atari game, `"paper"` or `"machado"`.
     - `frame_stack`: number of frames that an observation stacks, stored once; 0 for none.
@@ -119,9 +118,8 @@ def train(
     - `callbacks`: objects of `surveyor.Callback`, such as `surveyor.Evaluate(every=1000)`.
     """
     asked = {"episodes": episodes, "steps": steps, "frames": frames}
-    more = {"stop_when_solved": stop_when_solved, "protocol": protocol}
-    more |= {"frame_stack": frame_stack, "scale": scale}
-    config = configure(agent, env, seed=seed, **asked, **more)
+    seen = {"protocol": protocol, "frame_stack": frame_stack, "scale": scale}
+    config = configure(agent, env, seed=seed, stop_when_solved=stop_when_solved, **asked, **seen)
     if out is None and (tensorboard or beliefs):
         raise SurveyorError("TensorBoard's files and beliefs go into the run folder: give `out`.")
     every = _gather(loggers.check(tensorboard=tensorboard, wandb=wandb), callbacks, report)
