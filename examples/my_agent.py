@@ -43,6 +43,8 @@ class MyAgent(sv.Agent[MyState, Int[Array, ""]]):
 
     def init(self, spec: sv.EnvSpec, key: PRNG) -> MyState:
         """Return tables of 0, and of 1 where the bonus makes optimistic."""
+        if not spec.tabular:
+            raise sv.SurveyorError("MyAgent needs an environment with numbered states.")
         table = jnp.zeros((spec.num_states, spec.num_actions))
         return MyState(jnp.stack([table, table + 1]), table.astype(jnp.int32))
 

@@ -152,6 +152,17 @@ def test_the_page_on_callbacks_runs_as_it_is(tmp_path):
     assert patience == "no better evaluation in 3"
 
 
+def test_the_page_on_networks_runs_as_it_is(tmp_path):
+    page = (EXAMPLES.parent / "docs" / "networks.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert float(script("-c", code, cwd=tmp_path)) > 0
+
+
+def test_my_network_is_a_script():
+    found = re.findall(r"(\w+): mean return \d+\.\d", script(str(EXAMPLES / "my_network.py")))
+    assert found == ["MyCNN", "Borrowed"]
+
+
 @pytest.mark.parametrize(
     ("content", "words", "sentence"),
     [

@@ -10,10 +10,6 @@ class SurveyorError(Exception):
     """Invalid input or an invalid file. The command line prints it and exits with code 2."""
 
 
-class Notice(UserWarning):
-    """Something that the user should know. The command line prints the sentence alone."""
-
-
 class HeldError(SurveyorError):
     """Another process is training the run."""
 

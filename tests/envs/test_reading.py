@@ -7,7 +7,7 @@ import pytest
 from gymnasium import spaces
 
 from surveyor.envs.reading import Reader, legal, sentences
-from surveyor.errors import Notice, SurveyorError
+from surveyor.errors import SurveyorError
 
 ONE = spaces.Discrete(4)
 
@@ -102,11 +102,11 @@ def test_text_is_coded_where_it_is_one_of_a_few_and_else_left_out_with_a_notice(
     few = Reader("x", spaces.Dict(a=number, mission=Missions(["left", "right"])))
     np.testing.assert_array_equal(few({"a": [0.5], "mission": "go right"}), [0.5, 0, 1])
     assert spec(spaces.Dict(a=number, mission=Missions())).shape == (1,)  # always the same one
-    with pytest.warns(Notice, match="Observations of x have text, which is left out: note"):
+    with pytest.warns(UserWarning, match="Observations of x have text, which is left out: note"):
         read = Reader("x", spaces.Dict(a=number, note=spaces.Text(5)))
     assert read({"a": np.ones(1), "note": "hi"}).tolist() == [1.0]
     many = Missions(*[list("abcdef")] * 5)
-    with pytest.warns(Notice, match="left out: mission"):
+    with pytest.warns(UserWarning, match="left out: mission"):
         Reader("x", spaces.Dict(a=number, mission=many))
 
 

@@ -3,6 +3,7 @@
 import difflib
 import functools
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from surveyor.envs.families import Family
@@ -59,6 +60,19 @@ def numbered(env: Any) -> bool:
     except Exception:  # raised again, with a message, when the run begins
         return False
     return isinstance(space, Discrete)
+
+
+def require_imported(name: str) -> None:
+    """Raise `SurveyorError` if an id is of a package that nothing has imported yet.
+
+    A run folder that somebody else made must not decide which code is imported.
+    """
+    package = name.rpartition(":")[0]
+    if package and package not in sys.modules:
+        raise SurveyorError(
+            f"The environment '{name}' is of the package '{package}', which a run folder does not "
+            f"import by itself: import it first, on the command line with --import {package}."
+        )
 
 
 def _spec(name: str) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 
 from surveyor.envs.packing import Leaf, Packing
-from surveyor.errors import Notice, SurveyorError, require
+from surveyor.errors import SurveyorError, require
 from surveyor.types import EnvSpec
 
 STOPPED = "so training has stopped; the last checkpoint is kept."
@@ -50,7 +50,7 @@ class Reader:
         if self._dropped:
             parts = ", ".join(self._dropped)
             said = f"Observations of {name} have text, which is left out: {parts}."
-            warnings.warn(said, Notice, stacklevel=2)
+            warnings.warn(said, stacklevel=2)
 
     def specify(self, actions: spaces.Space, *, masked: bool = False) -> EnvSpec:
         """Return the spec for an agent; raise `SurveyorError` if actions are not discrete."""

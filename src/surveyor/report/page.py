@@ -83,7 +83,7 @@ def image_of(obs: np.ndarray) -> np.ndarray:
     """Return colours as they are, channels of truth values as colours, else the last frame."""
     if obs.dtype == bool:
         return coloured(obs)
-    if obs.shape[-1] == 3:
+    if obs.ndim == 2 or obs.shape[-1] == 3:
         return obs
     return obs[-1] if obs.shape[0] < obs.shape[-1] else obs[..., -1]
 

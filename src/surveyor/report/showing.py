@@ -33,6 +33,8 @@ MOMENTS = 6
 """Additional frames where posterior samples disagree most."""
 APART = 0.03
 """Smallest distance between such frames, as a share of the episode."""
+RANGES = 12
+"""Largest number of ranges of observations that are listed."""
 BATCH = 32
 """Observations per call of the agent."""
 ELSEWHERE = "Its own report shows the agent's beliefs: surveyor report RUN."
@@ -137,18 +139,30 @@ def _walk(env: Environment, states: np.ndarray, succeeded: bool) -> Page:
 def _at_observations(kept: RunFolder, snapshots: Snapshots) -> Page:
     """Return beliefs at a few observations."""
     try:
-        obs = kept.read_snapshot(OBSERVED)["obs"]
+        seen = kept.read_snapshot(OBSERVED)
+        obs, images = seen["obs"], seen.get("images")
     except Exception:  # the reader of a damaged archive may raise anything
         raise SurveyorError("their observations cannot be read") from None
-    images = obs.ndim == 4
     names = ("mean", "std", "probability")
     return {
         "kind": "observations",
-        "pictures": [picture(image_of(one)) if images else None for one in obs],
-        "texts": ["" if images else np.array2string(one, precision=3, threshold=12) for one in obs],
+        "pictures": [None] * len(obs) if images is None else [*map(picture, map(image_of, images))],
+        "texts": [np.array2string(one, precision=3, threshold=12) for one in obs],
+        "scaling": _ranges(snapshots[-1][1]),
         "at": [at for at, _ in snapshots],
         **{name: packed(np.stack([found[name] for _, found in snapshots])) for name in names},
     }
+
+
+def _ranges(found: Arrays) -> str:
+    """Return a sentence about the ranges that observations are scaled by; "" if they are not."""
+    if "low" not in found:
+        return ""
+    pairs = [
+        f"{low:.4g} to {high:.4g}" for low, high in zip(found["low"], found["high"], strict=True)
+    ]
+    more = f" and {len(pairs) - RANGES} more" if len(pairs) > RANGES else ""
+    return f"Observations are scaled by the ranges {', '.join(pairs[:RANGES])}{more}."
 
 
 def add_episode(
@@ -177,7 +191,7 @@ def _play(run: Page, path: Path, env: Any) -> None:
     try:
         opened = Run.open(path, env, replay=False)
         with contextlib.closing(opened.runner):
-            if len(opened.runner.spec.shape) == 3:
+            if opened.runner.spec.picture:
                 run["episode"] = _episode(opened)
     except Exception as error:  # a damaged checkpoint, a package that is not installed
         reason = f"No episode could be played: {error}"

@@ -134,7 +134,7 @@ def begin(config: Config, out: Path | None) -> Run:
     folder = RunFolder(out / config.name)
     if folder.made_by_this_version() and folder.result() is None:  # equal versions, equal bits
         with contextlib.suppress(SurveyorError):  # damaged; storage out of reach raises others
-            return Run.open(folder.path, config.source, agent=config.agent)
+            return Run.open(folder.path, config.source, agent=config.agent, imports=True)
     return Run.new(config, folder.path)
 
 

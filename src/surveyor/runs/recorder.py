@@ -116,7 +116,9 @@ class Beliefs(Callback):
             return
         try:
             if runner.observed is not None and not self._saved:
-                self._folder.write_snapshot(OBSERVED, {"obs": runner.observed})
+                images = runner.observed_images(inputs)
+                shown = {} if images is None else {"images": images}
+                self._folder.write_snapshot(OBSERVED, {"obs": runner.observed, **shown})
                 self._saved = True
             if not self._taken and not runner.threaded_snapshots:
                 runner.snapshot(inputs, now)

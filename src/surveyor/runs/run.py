@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from surveyor.agents.base import Agent
+from surveyor.envs import gymnasium_ids
 from surveyor.errors import SurveyorError, require
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
@@ -65,15 +66,19 @@ class Run:
         agent: Agent | None = None,
         replay: bool = True,
         best: bool = False,
+        imports: bool = False,
     ) -> "Run":
         """Return the run in a folder as its last checkpoint left it.
 
         `source` is its environment, where that cannot be made from its name, and `agent` its agent,
         where that has a module of the user's own. Only training needs the replay, which is 7 GB on
-        Atari. With `best`, the agent's state is the best one.
+        Atari. With `best`, the agent's state is the best one; with `imports`, the package of the
+        environment may be imported.
         """
         folder = RunFolder.open(path, agent)
         config = dataclasses.replace(folder.config(), source=source)
+        if source is None and not imports:
+            gymnasium_ids.require_imported(config.env)
         run = cls(config, None, [], folder=folder, whole=replay and not best)
         run.stopped = folder.stop_reason()
         restored = folder.restore(run.runner.frozen_shape(replay), part=not replay)

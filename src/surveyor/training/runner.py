@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
@@ -14,7 +15,7 @@ from surveyor.agents.base import Agent
 from surveyor.envs.reading import read_states
 from surveyor.errors import SurveyorError, require
 from surveyor.training import beliefs
-from surveyor.training.scaling import prepared
+from surveyor.training.scaling import ScaledState, prepared
 from surveyor.training.steps import Round
 from surveyor.types import EnvSpec
 
@@ -133,6 +134,10 @@ class Runner(abc.ABC):
     def snapshot_inputs(self, loop: PyTree) -> PyTree | None:
         """Return the part of the loop that a snapshot needs; None while there is nothing to see."""
 
+    def observed_images(self, agent_state: PyTree) -> np.ndarray | None:
+        """Return images of the observations that snapshots are about; None without images."""
+        return None
+
     @abc.abstractmethod
     def snapshot(self, inputs: PyTree, at: int) -> dict[str, Any] | None:
         """Return what the agent believes as arrays; None where nothing can be shown."""
@@ -201,9 +206,22 @@ class StepRunner(Runner):
         return None if self.observed is None else loop.agent_state
 
     def snapshot(self, inputs: PyTree, at: int) -> dict[str, Any] | None:
-        """Return the belief about a few observations."""
+        """Return the belief about a few observations, and the ranges that these are scaled by."""
         key = jax.random.key(0)
-        return beliefs.about(self.agent, inputs, np.asarray(self.observed), key)
+        found = beliefs.about(self.agent, inputs, np.asarray(self.observed), key)
+        if not isinstance(inputs, ScaledState):
+            return found
+        return {**found, "low": inputs.ranges.low, "high": inputs.ranges.high}
+
+    def observed_images(self, agent_state: PyTree) -> np.ndarray | None:
+        """Return the newest image in each observation that snapshots are about; None without."""
+        spec, obs = self.spec, self.observed
+        if obs is None or not spec.picture:
+            return None
+        if isinstance(agent_state, ScaledState):  # symbols would be almost black
+            obs = (255 * np.clip(agent_state.ranges.scale(jnp.asarray(obs)), 0, 1)).astype(np.uint8)
+        frames = obs.reshape(len(obs), -1, math.prod(spec.frame))[:, -1]
+        return frames[:, : math.prod(spec.picture)].reshape(-1, *spec.picture)
 
     def _counts(self, loop: PyTree, unit: str) -> Record:
         """Return the steps so far, called `unit`, with frames if they are counted, and episodes."""

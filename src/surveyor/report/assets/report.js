@@ -293,7 +293,7 @@
         "drawn (proposition 1).";
     } else {
       $("belief-intro").textContent = "Q values of a few observations from the replay, chosen once: their means and, as " +
-        "bands, two standard deviations either side.";
+        `bands, two standard deviations either side. ${belief.scaling || ""}`;
     }
     const update = () => {
       const i = Math.min(Number(slider.value), times.length - 1);
