@@ -64,10 +64,11 @@ Q_LEARNERS: Presets = {"default": Preset("sizes and rates shared by all agents",
 
 DQN: Presets = {
     "default": _preset(
-        "double DQN; ε as in Young and Tian (2019) on MinAtar, van Hasselt et al. (2016) on Atari",
+        "double DQN; ε as in Young and Tian (2019) on MinAtar, van Hasselt et al. (2016) on Atari; "
+        "returns over three steps on vectors and other images",
         minatar=MINATAR | {"double": True, "epsilon_end": 0.1, "epsilon_steps": 100_000},
         atari=ATARI | {"double": True, "epsilon_end": 0.01, "epsilon_steps": 1_000_000},
-        classic=CLASSIC | {"double": True},
+        classic=CLASSIC | {"double": True, "n_step": 3},
         numbered=NUMBERED,
     )
 }
