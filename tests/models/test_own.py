@@ -1,5 +1,6 @@
 """Networks of a user's own in every loop: trained, saved, resumed, evaluated."""
 
+import functools
 import json
 
 import equinox as eqx
@@ -14,6 +15,7 @@ import surveyor as sv
 from surveyor.agents.options import refuse_unread
 from surveyor.errors import SurveyorError
 from surveyor.models.own import Own
+from surveyor.runs.config import Config
 from surveyor.types import EnvSpec
 
 QUICK = {"batch_size": 8, "warmup": 20, "envs": 2, "train_every": 4, "gradient_steps": 1}
@@ -144,7 +146,33 @@ def test_a_run_says_which_module_it_needs_and_any_weights_of_it_will_do(tmp_path
     again = sv.train(other, Boards, steps=60, out=tmp_path)
     assert again.folder.path != run.folder.path  # other weights, another run
     records = {record["name"]: record for record in sv.results(tmp_path)}
-    assert records[run.folder.path.name]["agent.torso.module"].endswith(":Small")
+    assert records[run.folder.path.name]["agent.torso"].startswith("Small(")
+
+
+class Bent(eqx.Module):
+    mlp: eqx.nn.MLP
+
+    def __init__(self, bend):
+        self.mlp = eqx.nn.MLP(2, 8, 8, 1, bend, key=jax.random.key(0))
+
+    def __call__(self, obs):
+        return self.mlp(obs)
+
+
+def test_functions_in_a_module_decide_the_result_too():
+    def leaky(slope):
+        return functools.partial(jax.nn.leaky_relu, negative_slope=slope)
+
+    def scaled(factor):
+        return lambda x: factor * x
+
+    pairs = [(leaky(0.1), leaky(0.9)), (lambda x: 2 * x, lambda x: 3 * x)]
+    pairs += [(scaled(2), scaled(3)), (jax.nn.relu, jax.nn.tanh)]
+    for one, other in pairs:
+        digests = [Config("x", sv.DQN(torso=Bent(f)), 0, steps=5).digest() for f in (one, other)]
+        assert digests[0] != digests[1]
+        assert Own(Bent(one)) != Own(Bent(other))
+    assert Own(Bent(leaky(0.1))).same_structure(Own(Bent(leaky(0.1))).description)
 
 
 def test_modules_are_compared_by_what_they_are():
@@ -169,7 +197,7 @@ class Broken(eqx.Module):
 def test_a_torso_that_does_not_fit_is_refused_in_one_sentence():
     spec = EnvSpec(0, 3, 0, (10, 10, 4), "bool")
     said = (
-        r"torso Wrong must map one observation of shape \(10, 10, 4\) to a vector, not to shape \("
+        r"torso Wrong must map one observation of shape \(10, 10, 4\) to a vector of floats, not to"
     )
     with pytest.raises(SurveyorError, match=said):
         sv.DQN(torso=Wrong()).init(spec, jax.random.key(0))
@@ -179,6 +207,11 @@ def test_a_torso_that_does_not_fit_is_refused_in_one_sentence():
         sv.DQN(torso=Broken()).init(spec, jax.random.key(0))
     with pytest.raises(SurveyorError, match="Duelling heads need a vector of even length"):
         sv.DQN(torso=torso(width=5), duelling=True).init(spec, jax.random.key(0))
+    with pytest.raises(SurveyorError, match=r"Give a module as torso, Wrong\(...\), not its class"):
+        sv.DQN(torso=Wrong)
+    empty = eqx.nn.Lambda(lambda obs: jnp.zeros(0))
+    with pytest.raises(SurveyorError, match=r"vector of floats, not to shape \(0,\) of float32"):
+        sv.DQN(torso=empty).init(spec, jax.random.key(0))
     with pytest.raises(SurveyorError, match="A torso is a name or an Equinox module"):
         sv.DQN(torso=lambda obs: obs)
     with pytest.raises(SurveyorError, match="torso must be one of auto, mlp, minatar, nature"):

@@ -87,7 +87,7 @@ SU = {"agent": "su"}
         ({"agents": [SU], "envs": ["ALE/Pong"], "frames": 8, "steps": 2}, "both steps and frames"),
         (
             {"agents": [SU], "envs": ["ALE/Pong"], "protocol": "bogus"},
-            "protocol of ALE/Pong 'bogus'",
+            "no protocol 'bogus'",
         ),
         ({"agents": [SU], "envs": ["ALE/Pong"], "protocol": ["machado"]}, "protocol takes a text"),
         ({"agents": [{**SU, "set": {"theta": 10**400}}], "envs": ["Tree-4"]}, "theta is too large"),

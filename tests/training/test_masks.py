@@ -197,3 +197,61 @@ def test_a_mask_that_forbids_everything_is_said_in_one_sentence():
         sv.train(small("dqn"), Stuck, steps=60)
     with pytest.raises(SurveyorError, match="action_mask of Boards allows no action, so training"):
         sv.train(small("dqn", envs=4, train_every=4), Boards(forbids_all=True), steps=60)
+
+
+class Ends(Masked):
+    """Forbids everything after its last step, as many environments do; cut off at once."""
+
+    def step(self, action):
+        obs, reward, _, _, info = super().step(action)
+        self.mask[:] = 0
+        return obs, reward, False, True, info
+
+
+def test_nobody_acts_after_the_end_so_its_mask_may_forbid_everything():
+    run = sv.train(small("dqn"), Ends, steps=60)
+    assert run.result["episodes"] == 60
+
+
+class Nested(Masked):
+    """A mask inside an inner part of the observation."""
+
+    def __init__(self):
+        super().__init__("observation")
+        self.observation_space = spaces.Tuple((self.observation_space, spaces.Discrete(2)))
+
+    def _see(self):
+        whole, self.observation_space = self.observation_space, self.observation_space[0]
+        obs, info = super()._see()
+        self.observation_space = whole
+        return (obs, 1), info
+
+
+def test_a_mask_is_found_inside_other_parts_and_the_newest_frame_s_counts():
+    run = sv.train(small("dqn"), Nested, steps=60)
+    assert run.runner.spec.masked
+    run = sv.train(small("dqn"), lambda: Masked("observation"), steps=60, frame_stack=2)
+    masks = np.array([[1, 0, 0, 0, 0], [0, 0, 0, 1, 0]])
+    assert run.predict({"observation": np.zeros((2, 3)), "action_mask": masks})[0] == 3
+
+
+class Late(Masked):
+    def reset(self, *, seed=None, options=None):
+        obs, _ = super().reset(seed=seed)
+        self.mask = np.ones(5)
+        return obs, {}
+
+
+class Gone(Masked):
+    def step(self, action):
+        *rest, _ = super().step(action)
+        return *rest, {}
+
+
+@pytest.mark.parametrize(("env", "sentence"), [
+    (Late, "Late gave an action_mask after a step, but none at its first reset"),
+    (Gone, "Gone gave no action_mask, though there was one at its first reset"),
+])  # fmt: skip
+def test_masks_that_come_and_go_are_refused(env, sentence):
+    with pytest.raises(SurveyorError, match=sentence):
+        sv.train(small("uniform" if env is Late else "dqn"), env, steps=60)

@@ -125,3 +125,8 @@ def test_scaling_can_be_switched_off_which_makes_another_run(tmp_path):
 def test_what_needs_no_scaling_gets_none():
     run = sv.train(sv.DQN(**QUICK), "FrozenLake-v1", steps=40)
     assert not isinstance(run.agent, Scaled)
+
+
+def test_switching_it_off_where_nothing_is_scaled_is_refused():
+    with pytest.raises(sv.SurveyorError, match="Nothing is scaled here, so scale = False has no"):
+        sv.train(sv.DQN(**QUICK), "FrozenLake-v1", steps=40, scale=False)

@@ -1,5 +1,9 @@
 """Options that agents with gradient steps share."""
 
+from typing import Any
+
+import equinox as eqx
+
 from surveyor.agents.base import Agent, Index, State
 from surveyor.agents.options import Count, Positive, Rule, Share, Size, option
 from surveyor.models.layers import TorsoName
@@ -26,7 +30,7 @@ class Learner(Agent[State, Index]):
     """Adam's learning rate."""
     hidden: Size = 20
     """Width of the hidden layers."""
-    torso: TorsoName | Own = option("auto", on="networks", converter=Own.given)
+    torso: TorsoName | Own | eqx.Module = option("auto", on="networks", converter=Own.given)
     """Network before the outputs: mlp, minatar (a small convolution first), nature (Mnih et al.
     2015), or auto, which chooses by the shape of observations. From Python also an Equinox module
     that maps one observation to a vector."""
@@ -89,6 +93,6 @@ class QLearner(Learner[State, Index]):
         shape = {"heads": heads, "width": self.hidden, "outputs": outputs}
         if self.tables(spec):
             return TabularQ.create(spec, key, adam=RowAdam(self.learning_rate), **shape)
-        net = {"torso": self.torso, "depth": self.depth, "duelling": self.duelling}
+        net: dict[str, Any] = {"torso": self.torso, "depth": self.depth, "duelling": self.duelling}
         net |= {"adam": self.adam(), "target_every": self.target_every}
         return DeepQ.create(spec, key, **net, **shape)

@@ -2,7 +2,7 @@
 
 import dataclasses
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -104,7 +104,8 @@ class SUPlus(SuccessorUncertainties[BoundedModel], Learner[State, W]):
         net = partial(DeepSuccessors.create, features=self.features, hidden=self.hidden)
         net = partial(net, random_features=self.random_features, random_scale=self.random_scale)
         net = partial(net, adam=self.adam(self.value_eps), target_every=self.target_every)
-        net = net(spec, key, torso=self.torso, depth=self.depth)
+        torso: Any = self.torso
+        net = net(spec, key, torso=torso, depth=self.depth)
         return SUState(Bounded(net, jnp.zeros(2), self.discount), prior)
 
     def reference(self) -> ReferencePolicy:

@@ -69,6 +69,14 @@ LENGTHS = {
 """Options that depend on the unit in which people count training, by unit."""
 
 
+REASONS_FOREIGN = {
+    "protocol": "which is played in one way only",
+    "frame_stack": "which has numbered states or stacks frames by itself",
+    "no_scale": "where nothing is scaled",
+}
+"""Why options that some environments lack have no effect there."""
+
+
 def choose(argv: list[str]) -> tuple[str | None, str, str | None, list[str]]:
     """Return environment, agent and preset of a command, and its other words.
 
@@ -113,8 +121,9 @@ def main(argv: list[str]) -> int:
     silent = unread(agent, family.setting(env))
     given = [word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--")]
     for word in given:
-        said = f"{word} has no effect on {env}, whose training is counted in {family.unit}."
-        require(word[2:].replace("-", "_") not in foreign, said)
+        option = word[2:].replace("-", "_")
+        reason = REASONS_FOREIGN.get(option, f"whose training is counted in {family.unit}")
+        require(option not in foreign, f"{word} has no effect on {env}, {reason}.")
     for option, scope in silent.items():
         flags = {f"--agent.{no}{option}".replace("_", "-") for no in ("", "no-")}
         require(flags.isdisjoint(given), f"{option} has no effect on {env}: {REASONS[scope]}.")

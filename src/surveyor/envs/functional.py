@@ -106,8 +106,9 @@ class Functional(eqx.Module):
             if held.frames is not None:
                 final = jnp.concatenate([held.frames[1:], final[None]])
                 obs = jnp.where(terminated | truncated, self._first(obs), final)
-            if final_legal is not None:  # after the end it does not matter
-                final_legal = final_legal | terminated
+            if final_legal is not None:  # one that forbids everything at an end allows all
+                empty = ~jnp.any(final_legal) & (terminated | truncated)
+                final_legal = final_legal | empty
             new = Held(new, None if held.frames is None else obs, legal, final_legal)
         return obs, new, reward, terminated, truncated, final
 

@@ -98,11 +98,15 @@ class HostEnvs(abc.ABC):
         """Return the actions that observations allow; `given` is the mask in `info`, if any."""
         mask = self._reader.read_mask(obs, {MASK: given})
         require(mask is not None, f"{self.name} has a mask in `info`: give it as action_masks.")
+        require(bool(np.all(np.any(mask, axis=-1))), "The action_mask allows no action.")
         return self._read_mask(obs, {MASK: given}, np.zeros(np.shape(mask)[:-1], bool))
 
     def _read_mask(self, obs: Any, info: Any, over: Any) -> np.ndarray:
         """Return the mask that comes with an observation; all True where an episode is over."""
         mask = self._reader.read_mask(obs, info)
+        if mask is None:
+            said = "gave no action_mask, though there was one at its first reset"
+            raise SurveyorError(f"{self.name} {said}: put it into every `info`.")
         return legal(self.name, mask, self.spec.num_actions, np.asarray(over))
 
     def _call(self, env: Any, method: str, *arguments: Any, **named: Any) -> Any:
@@ -212,6 +216,9 @@ class GymnasiumEnvs(SeededEnvs):
         self._obs[e] = found
         if self.legal is not None:
             self.legal[e] = self._read_mask(obs, info, over)
+        elif MASK in info:
+            said = "gave an action_mask after a step, but none at its first reset"
+            raise SurveyorError(f"{self.name} {said}: put it into the `info` of every reset too.")
 
     def _step(self, actions: np.ndarray) -> HostStep:
         reward = np.zeros(self.count, np.float32)
@@ -226,7 +233,7 @@ class GymnasiumEnvs(SeededEnvs):
                     f"A step of {self.name} does not return what Gymnasium demands, an "
                     f"observation, a number as reward, terminated, truncated and info: {error}."
                 ) from None
-            self._keep(e, obs, info, bool(terminated[e]))
+            self._keep(e, obs, info, bool(terminated[e] or truncated[e]))
         check_rewards(self.name, reward)
         obs = self._obs.copy()
         ended = terminated | truncated
@@ -239,7 +246,7 @@ class GymnasiumEnvs(SeededEnvs):
         for e, actions in enumerate(self._actions):
             for action in actions:
                 after = self._call(self._envs[e], "step", action + self.first_action)
-                self._keep(e, after[0], after[4])
+                self._keep(e, after[0], after[4], bool(after[2] or after[3]))
         return self._obs.copy()
 
 

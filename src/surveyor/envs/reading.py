@@ -1,5 +1,6 @@
 """Checks of observations, rewards and masks, and observations in the form that agents use."""
 
+import functools
 import itertools
 import math
 import warnings
@@ -49,15 +50,14 @@ class Reader:
             self.states, self._start = int(found.n), int(found.start)
         if self._dropped:
             parts = ", ".join(self._dropped)
-            said = f"Observations of {name} have text, which is left out: {parts}."
-            warnings.warn(said, stacklevel=2)
+            _notice(f"Observations of {name} have text, which is left out: {parts}.")
 
     def specify(self, actions: spaces.Space, *, masked: bool = False) -> EnvSpec:
         """Return the spec for an agent; raise `SurveyorError` if actions are not discrete."""
         if not isinstance(actions, spaces.Discrete):
-            kind = "continuous actions" if isinstance(actions, spaces.Box) else f"actions {actions}"
-            kind += "; surveyor needs one discrete action a step"
-            raise SurveyorError(f"{self.name} has {kind}.")
+            kind = "continuous" if isinstance(actions, spaces.Box) else "several or other"
+            said = f"has {kind} actions, {actions}; surveyor needs one discrete action a step"
+            raise SurveyorError(f"{self.name} {said}, which a wrapper may offer.")
         masked = masked or self.mask is not None
         if self.states:
             return EnvSpec(self.states, int(actions.n), masked=masked)
@@ -88,8 +88,8 @@ class Reader:
         """Return the parts of a space that are numbers."""
         if isinstance(space, spaces.Dict | spaces.Tuple):
             inner = space.items() if isinstance(space, spaces.Dict) else enumerate(space)
-            if path == () and isinstance(space, spaces.Dict) and MASK in space.keys():  # noqa: SIM118
-                self.mask = (MASK,)
+            if self.mask is None and isinstance(space, spaces.Dict) and MASK in list(space):
+                self.mask = (*path, MASK)
                 inner = [(key, each) for key, each in inner if key != MASK]
             return [part for key, each in inner for part in self._find(each, (*path, key))]
         if isinstance(space, spaces.Box):
@@ -160,6 +160,12 @@ class Reader:
 Discrete = spaces.Discrete
 
 
+@functools.cache
+def _notice(sentence: str) -> None:
+    """Warn once of something that the user should know."""
+    warnings.warn(sentence, stacklevel=2)
+
+
 def _at(tree: Any, path: tuple[Any, ...]) -> Any:
     for key in path:
         tree = tree[key]
@@ -183,7 +189,10 @@ def sentences(space: Any) -> list[str] | None:
 
 
 def legal(name: str, mask: Any, actions: int, over: np.ndarray) -> np.ndarray:
-    """Return the mask of each environment as truth values; where an episode is over, all True."""
+    """Return the mask of each environment as truth values.
+
+    A mask that forbids everything where an episode is over, after which nobody acts, allows all.
+    """
     try:
         found = np.asarray(mask).astype(bool)
     except (TypeError, ValueError):
@@ -192,7 +201,8 @@ def legal(name: str, mask: Any, actions: int, over: np.ndarray) -> np.ndarray:
         shape = np.shape(mask)[over.ndim :]
         said = f"needs one truth value for each of its {actions} actions, not shape {shape}"
         raise SurveyorError(f"The {MASK} of {name} {said}.")
-    found = found | over[..., None]
+    empty = ~np.any(found, axis=-1)
+    found = found | (empty & over)[..., None]
     check_masks(name, found)
     return found
 
@@ -214,7 +224,7 @@ def read_states(name: str, obs: Any, count: int, start: int = 0) -> np.ndarray:
 def wrong_shape(name: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> SurveyorError:
     """Return the error for an observation of the wrong shape."""
     said = f"of shape {shape} where its observation space says {expected}"
-    return SurveyorError(f"{name} gave an observation {said}.")
+    return SurveyorError(f"{name} gave an observation {said}: all must have the space's shape.")
 
 
 def check_observations(name: str, obs: np.ndarray) -> None:

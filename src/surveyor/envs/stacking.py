@@ -40,7 +40,9 @@ class StackedEnvs(HostEnvs):
         return found
 
     def read_mask(self, obs: Any, given: Any = None) -> np.ndarray:
-        return self.inner.read_mask(obs, given)
+        """Return the actions that the newest frames allow; `given` has no axis of frames."""
+        found = self.inner.read_mask(obs, given)
+        return found if given is not None else found[..., -1, :]
 
     def begin(self, seed: int) -> np.ndarray:
         self._start(np.ones(self.count, bool), self.inner.begin(seed))

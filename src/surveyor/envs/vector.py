@@ -29,7 +29,7 @@ class VectorEnvs(HostEnvs):
         raw, reward, terminated, truncated, info = after
         check_rewards(self.name, reward)
         obs, ended, skipped = self.read(raw), terminated | truncated, self._over
-        final, final_legal = obs, self._masks(raw, info, terminated)
+        final, final_legal = obs, self._masks(raw, info, ended)
         if np.any(ended) and self._mode == AutoresetMode.SAME_STEP:
             final, before = obs.copy(), info.get("final_info", {})
             for e in np.flatnonzero(ended):
@@ -37,7 +37,7 @@ class VectorEnvs(HostEnvs):
                 final[e] = self.read(last)
                 if final_legal is not None:
                     one = {MASK: before[MASK][e]} if MASK in before else {}
-                    final_legal[e] = self._read_mask(last, one, terminated[e])
+                    final_legal[e] = self._read_mask(last, one, True)
             self.legal = self._masks(raw, info)
         elif np.any(ended) and self._mode == AutoresetMode.DISABLED:
             options = {"reset_mask": ended}

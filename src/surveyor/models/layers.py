@@ -222,12 +222,13 @@ class OwnTorso(eqx.Module):
         try:
             found = jax.eval_shape(torso._one, jax.ShapeDtypeStruct(spec.shape, spec.dtype))
         except Exception as error:  # a user's module may raise anything
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise SurveyorError(f"The torso {name} failed on {seen}: {reason}") from error
-        shape = getattr(found, "shape", None)
-        if shape is None or len(shape) != 1 or not jnp.issubdtype(found.dtype, jnp.floating):
-            given = f"shape {shape}" if shape is not None else type(found).__name__
-            raise SurveyorError(f"The torso {name} must map {seen} to a vector, not to {given}.")
+            reason = f"{type(error).__name__}: {error}".splitlines()[0].rstrip(".")
+            raise SurveyorError(f"The torso {name} failed on {seen}: {reason}.") from error
+        shape, kind = getattr(found, "shape", None), str(getattr(found, "dtype", ""))
+        if shape is None or len(shape) != 1 or shape[0] < 1 or not kind.startswith("float"):
+            given = type(found).__name__ if shape is None else f"shape {shape} of {kind}"
+            said = f"must map {seen} to a vector of floats, not to {given}"
+            raise SurveyorError(f"The torso {name} {said}.")
         return cls(arrays, Static(static), spec, shape[0])
 
     def __call__(self, obs: Shaped[Array, "b ..."]) -> Float[Array, "width b"]:

@@ -27,10 +27,12 @@ class Own:
         """Return a module as `Own`, and everything else as it is."""
         if isinstance(value, eqx.Module):
             return cls(value)
+        if isinstance(value, type) and issubclass(value, eqx.Module):
+            raise SurveyorError(f"Give a module as torso, {value.__name__}(...), not its class.")
         if callable(value):
             raise SurveyorError(
-                f"A torso is a name or an Equinox module, and {value!r} is neither: wrap its "
-                "weights and its function in an eqx.Module."
+                "A torso is a name or an Equinox module: put the function and its weights into an "
+                "eqx.Module."
             )
         return value
 
@@ -43,14 +45,15 @@ class Own:
             weights.update(np.asarray(leaf).tobytes())
         return {
             "module": f"{kind.__module__}:{kind.__qualname__}",
+            "name": f"{kind.__qualname__}({weights.hexdigest()[:8]})",
             "structure": _structure(self.module),
             "weights": weights.hexdigest(),
         }
 
     def same_structure(self, description: Any) -> bool:
-        """Return whether a description is of this module, whatever the weights."""
-        mine = {**self.description, "weights": None}
-        return isinstance(description, dict) and mine == {**description, "weights": None}
+        """Return whether a description is of this module, whatever its weights and its file."""
+        mine = self.description["structure"]
+        return isinstance(description, dict) and description.get("structure") == mine
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Own) and _equal(self.module, other.module)
@@ -87,11 +90,13 @@ def _equal(one: Any, other: Any) -> bool:
 
 def _structure(value: Any) -> Any:
     """Return what a module is made of as JSON: classes, shapes, names of functions, numbers."""
+    if isinstance(value, functools.partial):
+        return {"partial": [_structure(part) for part in (value.func, value.args, value.keywords)]}
     if hasattr(value, "__func__"):  # a method, which holds the module itself
         return _structure(value.__func__)
     if isinstance(value, eqx.Module):
         names = [field.name for field in dataclasses.fields(value)]
-        kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        kind = type(value).__qualname__
         return {kind: {name: _structure(getattr(value, name, None)) for name in names}}
     if isinstance(value, dict):
         return {str(key): _structure(each) for key, each in value.items()}
@@ -101,8 +106,11 @@ def _structure(value: Any) -> Any:
         return f"{value.dtype}{list(value.shape)}"
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if (code := getattr(value, "__code__", None)) is not None:  # a function, or a lambda
+        held = [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
+        said = f"{code.co_code.hex()}{code.co_consts}{code.co_names}{_structure(held)}"
+        return f"{value.__qualname__} {hashlib.sha256(said.encode()).hexdigest()[:8]}"
     for name in ("__qualname__", "__name__"):
         if isinstance(found := getattr(value, name, None), str):
             return f"{getattr(value, '__module__', '')}.{found}"
-    inner = getattr(value, "__wrapped__", None)
-    return type(value).__qualname__ if inner is None else _structure(inner)
+    return json.dumps(vars(value), default=str) if hasattr(value, "__dict__") else str(value)

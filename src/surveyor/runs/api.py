@@ -43,6 +43,8 @@ def configure(
 
     `given` are the agent's options that the user named, even if with their default values.
     """
+    if isinstance(agent, type):
+        raise SurveyorError(f"Give an agent, {agent.__name__}(), not its class.")
     family = families.of(env)
     named = isinstance(env, str)
     name, source = (family.canonical(env), None) if named else (objects.name_of(env), env)
@@ -54,7 +56,7 @@ def configure(
         setting = setting._replace(tables=False)
     options.refuse_unread(agent, setting, name, usual, given)
     if protocol is not None and protocol not in family.protocols:
-        raise unknown(f"protocol of {name}", protocol, family.protocols)
+        raise unknown("protocol", protocol, family.protocols)
     if frames is not None:
         require(family.unit == "frames", f"{name} is counted in {family.unit}, not in frames.")
         require(steps is None, f"Give frames or steps of {name}, not both.")
@@ -100,13 +102,13 @@ def train(
 
     - `agent`: an agent, or a name such as `"su"` for its preset on the environment.
     - `env`: a name such as `"Tree-100"`, `"MinAtar/Breakout"`, `"ALE/Pong"` or any Gymnasium id; or
-      a Gymnasium environment, a vector environment, a function that makes an environment, or a
-      functional environment with the interface of gymnax.
+      a Gymnasium, vector or dm_env environment, a function that makes one, or a functional
+      environment with the interface of gymnax.
     - `seed`: decides the environment's action mapping and every random draw of the training.
     - `episodes`, `steps`, `frames`: the budget, in episodes on trees and chains, else in steps, on
       Atari also in frames, of which a step has four; the family's default if None.
     - `stop_when_solved`: True to end training when a problem learnt by episodes is solved.
-    - `protocol`: the protocol of an Atari game, `"paper"` or `"machado"`.
+    - `protocol`: how the environment is played, as `"machado"` on Atari, `"full-view"` on MiniGrid.
     - `frame_stack`: number of frames that an observation stacks, stored once; 0 for none.
     - `scale`: True to scale observations where they need it (docs/environments.md).
     - `out`: the folder for the run's folder, where a run that was started is continued; None keeps
@@ -181,6 +183,7 @@ def _gather(
     sinks: loggers.Sinks, callbacks: Sequence[Callback], report: Callable[[Run], None] | None
 ) -> list[Callback]:
     """Return all callbacks in the order in which they are called."""
+    require(isinstance(callbacks, Iterable), "callbacks is a list of callbacks.")
     for one in callbacks:
         said = f"{one!r} is no callback: callbacks are objects of surveyor.Callback."
         require(isinstance(one, Callback), said)

@@ -79,7 +79,8 @@ class Evaluate(Callback):
     ):
         require((every is None) != (times is None), "Evaluate needs either every or times.")
         for name, value in (("every", every), ("times", times), ("episodes", episodes)):
-            require(value is None or value >= 1, f"{name} must be at least 1, not {value}.")
+            whole = value is None or (isinstance(value, int) and value >= 1)
+            require(whole, f"{name} must be a whole number of at least 1, not {value!r}.")
         self.every, self.times, self.episodes = every, times, episodes
         self.seed, self.keep_best = seed, keep_best
         self.records: list[Record] = []

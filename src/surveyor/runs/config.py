@@ -83,7 +83,7 @@ class Config:
 
     def make(self) -> Source:
         """Return the environment for a runner; raise if its family describes it wrongly."""
-        family, source = self.family, self.family.make(self.env, self.protocol)
+        family, source = self.family, self._source()
         if isinstance(source, Environment) != family.by_episodes:
             raise SurveyorError(
                 f"{self.env} is counted in {family.unit} by its family {family.name}, but "
@@ -93,6 +93,15 @@ class Config:
         said = f"Whether {self.env} has numbered states is not what its family {family.name} says."
         require(spec is None or spec.tabular == family.numbered(self.env), said)
         return source
+
+    def _source(self) -> Source:
+        try:
+            return self.family.make(self.env, self.protocol)
+        except SurveyorError as error:
+            if self.source is not None or not str(error).startswith("There is no environment"):
+                raise
+            more = "If it was passed as an object, give it again: surveyor.load(path, env=…)."
+            raise SurveyorError(f"{error} {more}") from None
 
     @property
     def name(self) -> str:

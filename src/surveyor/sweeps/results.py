@@ -153,9 +153,10 @@ def _flat(values: Record, prefix: str = "") -> Record:
     """Return nested dictionaries as one, with names joined by dots."""
     found: Record = {}
     for key, value in values.items():
-        found |= (
-            _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-        )
+        if isinstance(value, dict) and value.keys() >= {"module", "name", "weights"}:
+            value = value["name"]  # of a user's own module
+        inner = isinstance(value, dict)
+        found |= _flat(value, f"{prefix}{key}.") if inner else {prefix + key: value}
     return found
 
 

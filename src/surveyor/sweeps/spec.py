@@ -31,7 +31,9 @@ from surveyor.runs import api
 from surveyor.runs.config import Config
 
 BUDGETS = ("episodes", "steps", "frames")
-COMMON = ("envs", "seeds", *BUDGETS, "protocol", "keep_going")
+SEEN = ("protocol", "frame_stack", "scale")
+"""Keys that decide how the environment is played and seen."""
+COMMON = ("envs", "seeds", *BUDGETS, *SEEN, "keep_going")
 """Keys for the whole specification or for one agent."""
 OWN = ("agent", "label", "preset", "set", "grid")
 """Keys for one agent."""
@@ -91,11 +93,13 @@ def _check_used(content: dict[str, Any], found: list[Planned]) -> None:
     """Raise `SurveyorError` if a key has no effect on any environment of the specification."""
     kinds = [run.config.family for run in found]
     by_episodes = (any(kind.by_episodes for kind in kinds), "is learnt by episodes")
+    uses_steps = (any(not kind.by_episodes for kind in kinds), "is learnt by steps")
     uses = {
         "episodes": by_episodes,
         "keep_going": by_episodes,
-        "steps": (any(not kind.by_episodes for kind in kinds), "is learnt by steps"),
+        "steps": uses_steps,
         "frames": (any(kind.unit == "frames" for kind in kinds), "is counted in frames"),
+        **dict.fromkeys(("frame_stack", "scale"), uses_steps),
         "protocol": (any(kind.protocols for kind in kinds), "has protocols"),
     }
     for key, (used, what) in uses.items():
@@ -155,6 +159,10 @@ def _config(entry: dict[str, Any], env: str, seed: int, changes: dict[str, Any])
     require(isinstance(protocol, str | None), f"protocol takes a text, not {protocol!r}.")
     solved = not (family.by_episodes and entry.get("keep_going", False))
     options = {"seed": seed, "stop_when_solved": solved, "protocol": protocol}
+    frames, scale = entry.get("frame_stack", 0), entry.get("scale", True)
+    require(type(frames) is int, f"frame_stack takes a whole number, not {frames!r}.")
+    require(type(scale) is bool, "scale takes true or false.")
+    options |= {} if family.by_episodes else {"frame_stack": frames, "scale": scale}
     agent = _agent(entry, env, changes)
     return api.configure(agent, env, **budget, **options, given=changes)
 

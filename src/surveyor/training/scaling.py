@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree, Shaped
 
 from surveyor.agents.base import Action, Agent, Legal, Q, Ties
+from surveyor.errors import require
 from surveyor.types import (
     PRNG,
     Batch,
@@ -172,6 +173,7 @@ class Scaled(Agent[ScaledState, Any]):
 
 def prepared(agent: Agent, spec: EnvSpec, *, scale: bool = True) -> Agent:
     """Return the agent that a runner trains: with scaled observations where they need it."""
+    require(scale or bool(spec.bounds), "Nothing is scaled here, so scale = False has no effect.")
     return Scaled(agent) if scale and spec.bounds else agent
 
 
