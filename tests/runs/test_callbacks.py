@@ -237,8 +237,11 @@ def test_stop_when_looks_at_evaluations_alone_if_there_are_any():
     [
         (lambda: sv.Evaluate(), "Evaluate needs either every or times."),
         (lambda: sv.Evaluate(10, times=3), "Evaluate needs either every or times."),
-        (lambda: sv.Evaluate(0), "every must be at least 1, not 0."),
-        (lambda: sv.Evaluate(10, episodes=0), "episodes must be at least 1, not 0."),
+        (lambda: sv.Evaluate(0), "every must be a whole number of at least 1, not 0."),
+        (
+            lambda: sv.Evaluate(10, episodes=0),
+            "episodes must be a whole number of at least 1, not 0.",
+        ),
         (lambda: sv.StopWhen(0.5, over=0), "over must be at least 1, not 0."),
         (lambda: train(sv.TensorBoard()), "TensorBoard's files and beliefs go into the run folder"),
         (lambda: train(sv.Beliefs()), "TensorBoard's files and beliefs go into the run folder"),

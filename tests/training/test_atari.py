@@ -32,7 +32,7 @@ def test_all_49_games_are_there_by_any_spelling():
         assert rom(game) == rom(game.title().replace("_", ""))
     assert human_normalised("Pong", 9.3) == pytest.approx(1.0)
     assert human_normalised("up_n_down", scores()["up_n_down"]["random"]) == 0.0
-    with pytest.raises(SurveyorError, match="protocol of ALE/Pong 'papr'; did you mean 'paper'"):
+    with pytest.raises(SurveyorError, match="no protocol 'papr'; did you mean 'paper'"):
         sv.train("uniform", "ALE/Pong", protocol="papr")
     with pytest.raises(SurveyorError, match="actions 0 to 5 only"):
         AtariEnvs("Pong", 1)._step(np.array([6]))
