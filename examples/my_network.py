@@ -60,5 +60,5 @@ if __name__ == "__main__":
     options |= {"warmup": 1_000, "envs": 8, "replay_capacity": 20_000}
     for torso in (MyCNN(4, 64, jax.random.key(0)), from_flax()):
         agent = sv.SUPlus(torso=torso, features=32, replay="uniform", **options)
-        run = sv.train(agent, "MinAtar/Breakout", steps=10_000)
+        run = sv.train(agent, "MinAtar/Breakout", steps=5_000)
         print(f"{type(torso).__name__}: mean return {sv.evaluate(run).mean_return:.1f}")

@@ -76,9 +76,7 @@ def torso(seed=0, **options):
 def agents():
     yield "su-plus", sv.SUPlus(torso=torso(), features=6, **QUICK, replay="uniform")
     yield "dqn", sv.DQN(torso=torso(), duelling=True, **QUICK)
-    yield "bootdqn", sv.BootDQN(torso=torso(), **QUICK)
     yield "bdqn", sv.BDQN(torso=torso(), **QUICK)
-    yield "ube", sv.UBE(torso=torso(), **QUICK)
 
 
 def same(one, other):
