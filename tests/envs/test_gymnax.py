@@ -98,7 +98,7 @@ class Older:
 
 
 class Bare:
-    """The same with nothing but steps that reset."""
+    """An environment that has `reset` and a `step` that resets, and nothing else."""
 
     default_params = Limit()
 

@@ -1,4 +1,4 @@
-"""What the tests of sweeps in other processes share."""
+"""Code that tests of sweeps in other processes share."""
 
 import time
 from pathlib import Path

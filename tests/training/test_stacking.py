@@ -103,7 +103,7 @@ class Space:
 
 
 class CompiledFilm:
-    """The same film as a functional environment, which never cuts off."""
+    """A functional environment that shows the film; its episodes always have five steps."""
 
     default_params, name = None, "CompiledFilm"
 

@@ -57,8 +57,8 @@ class Train:
     no_scale: Flag = False
     """Give observations to the network as they come, bytes divided by 255."""
     protocol: str | None = None
-    """How the environment is played: {protocols}; the first is the default. The name of a protocol
-    is an option too."""
+    """Protocol to play the environment by: {protocols}. The first is the default; each name is an
+    option too."""
 
 
 LENGTHS = {

@@ -20,7 +20,7 @@ class Leaf(NamedTuple):
 
     shape: tuple[int, ...]
     dtype: str
-    """What it is stored as: bool, uint8 or float32."""
+    """Type in the replay: bool, uint8 or float32."""
     low: np.ndarray
     """Bounds of each number, infinite where they are unknown."""
     high: np.ndarray
@@ -60,7 +60,7 @@ class Leaf(NamedTuple):
 
 
 class Packing(NamedTuple):
-    """How arrays are laid side by side: an image first, then all other numbers.
+    """The layout of several arrays in one: an image first, then all other numbers.
 
     A single array stays as it is.
     """

@@ -91,9 +91,9 @@ class QNet(eqx.Module):
 
     torso: Torso | OwnTorso
     W: Float[Array, "h outputs"]
-    """Of duelling heads the weights of A, from the second half."""
+    """Weights of Q, or of the advantages A of duelling heads, which read the second half of φ."""
     V: Float[Array, "h heads"] | None
-    """Of duelling heads the weights of V, from the first half; else None."""
+    """Weights of the value V of duelling heads, which read the first half of φ; else None."""
     heads: int = eqx.field(static=True)
 
     @property
