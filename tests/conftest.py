@@ -9,10 +9,7 @@ from jaxtyping import install_import_hook
 install_import_hook("surveyor", "beartype.beartype")
 
 # Many tests compile the same programs, in several processes.
-os.environ.setdefault(
-    "JAX_COMPILATION_CACHE_DIR", os.path.join(tempfile.gettempdir(), "surveyor-tests")
-)
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("SURVEYOR_CACHE", os.path.join(tempfile.gettempdir(), "surveyor-tests"))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -19,7 +19,7 @@ from surveyor.training import episodes
 SOURCE = Path(surveyor.__file__).parent
 ARCHITECTURE = Path(__file__).parent.parent / "docs" / "architecture.md"
 RANKS = {
-    "types": 0, "errors": 0, "_settings": 0, "_gymnasium": 0,
+    "types": 0, "errors": 0, "_settings": 0, "_imports": 0, "_programs": 0,
     "plugins": 1,
     "models": 1, "inference": 1, "replay": 1,
     "agents": 2, "envs": 3, "training": 4, "runs": 5, "launch": 6, "sweeps": 7,
@@ -93,7 +93,8 @@ def test_the_top_of_the_package_imports_only_settings_and_errors():
     body = [node for node in tree(top).body if isinstance(node, ast.ImportFrom)]
     origins = {f"{node.module}.{alias.name}" for node in body for alias in node.names}
     ours = {origin for origin in origins if origin.startswith("surveyor")}
-    assert ours == {"surveyor._settings", "surveyor._gymnasium", "surveyor.errors.SurveyorError"}
+    light = {f"surveyor.{name}" for name in ("_settings", "_imports", "_programs")}
+    assert ours == {*light, "surveyor.errors.SurveyorError"}
 
 
 def test_modules_and_functions_are_small():

@@ -10,7 +10,7 @@ import importlib.metadata
 import pkgutil
 from typing import TYPE_CHECKING, Any
 
-from surveyor import _gymnasium
+from surveyor import _imports, _programs
 from surveyor import _settings as _settings  # before anything imports JAX
 from surveyor.errors import SurveyorError
 
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from surveyor.sweeps.results import results
     from surveyor.types import Batch, EnvSpec, QPosterior, Schedule, Transition, Update
 
-_gymnasium.register_when_imported()
+_imports.after("jax", _programs.use)
+_imports.after("gymnasium", lambda: importlib.import_module("surveyor.envs.gymnasium") and None)
 
 __all__ = ["BDQN", "DQN", "PSRL", "SU", "UBE", "Agent", "BootDQN", "IdealSU", "SUPlus", "Uniform"]
 __all__ += ["Batch", "EnvSpec", "Posterior", "QPosterior", "Schedule", "Transition", "Update"]

@@ -3,6 +3,7 @@
 import difflib
 import importlib
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 
@@ -18,6 +19,19 @@ def require(holds: bool, sentence: str) -> None:
     """Raise `SurveyorError` with this sentence unless it holds."""
     if not holds:
         raise SurveyorError(sentence)
+
+
+def require_folder(place: str | Path) -> None:
+    """Raise `SurveyorError` unless there is such a folder; a URL is taken as it is."""
+    found = "://" in str(place) or Path(place).is_dir()
+    require(found, f"There is no folder '{place}'.")
+
+
+def require_run(path: str | Path) -> None:
+    """Raise `SurveyorError` unless a path is the folder of a run."""
+    require(Path(path).exists(), f"There is no run folder '{path}'.")
+    there = (Path(path) / "config.json").is_file()
+    require(there, f"'{path}' is not a run folder: it has no config.json.")
 
 
 def unknown(

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from surveyor import plugins
-from surveyor.agents import presets
+from surveyor.agents import options, outline, presets
 from surveyor.agents.presets import Presets
 from surveyor.errors import SurveyorError, unknown
 
@@ -38,6 +38,13 @@ class Entry:
     def load(self) -> "type[Agent]":
         """Return the class."""
         return pkgutil.resolve_name(self.target) if isinstance(self.target, str) else self.target
+
+    def outline(self) -> Any:
+        """Return a class with the same options, without importing JAX if that is possible."""
+        target = self.target
+        if isinstance(target, str) and target.startswith("surveyor."):
+            return outline.outline(target)
+        return self.load()
 
     def values(self, problem: str, preset: str | None = None) -> dict[str, Any]:
         """Return the hyperparameters of a preset on a kind of problem; none on the problem ''."""
@@ -202,7 +209,17 @@ def make(name: str, hyperparameters: Mapping[str, Any]) -> "Agent":
     - `name`: the name that it is registered under.
     - `hyperparameters`: values of its options; the others take their defaults.
     """
-    kind = find(name).load()
+    return _called(name, find(name).load(), hyperparameters)
+
+
+def make_outline(name: str, hyperparameters: Mapping[str, Any]) -> Any:
+    """Return the options of an agent as an object, checked one by one, without importing JAX."""
+    found = _called(name, find(name).outline(), hyperparameters)
+    options.require_valid(found)
+    return found
+
+
+def _called(name: str, kind: Any, hyperparameters: Mapping[str, Any]) -> Any:
     try:
         return kind(**hyperparameters)
     except TypeError:

@@ -45,6 +45,10 @@ class Agent(eqx.Module, Generic[State, Index]):
     random_q: ClassVar[bool] = False
     """True if `q` itself draws random numbers."""
 
+    one_start: ClassVar[bool] = True
+    """True if `init` is compiled as a whole. False keeps the numbers of an `init` that computes
+    with what it draws: compiled, these are rounded otherwise."""
+
     def __check_init__(self):
         options.require_valid(self)
 

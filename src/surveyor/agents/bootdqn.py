@@ -1,7 +1,7 @@
 """Bootstrapped DQN with additive priors: Osband et al. (2016, 2018), https://arxiv.org/abs/1806.03335."""
 
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -36,6 +36,8 @@ class BootDQN(QLearner[BootDQNState, Heads]):
 
     The defaults are the paper's table 2, B+P 1x. Evaluations act on the mean of the ensemble.
     """
+
+    one_start: ClassVar[bool] = False
 
     ensemble: Size = 10
     """K, the number of heads."""

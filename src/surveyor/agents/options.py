@@ -8,7 +8,8 @@ import itertools
 import math
 import textwrap
 from collections.abc import Callable, Collection, Mapping
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from surveyor.errors import SurveyorError, require
 
@@ -120,11 +121,21 @@ def descriptions(kind: type) -> dict[str, str]:
     """Return the docstring of every field of a class, inherited ones included."""
     found: dict[str, str] = {}
     for base in (base for base in reversed(kind.__mro__) if dataclasses.is_dataclass(base)):
-        parsed: Any = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
-        for pair in itertools.pairwise(parsed.body):
-            match pair:
-                case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(text))):
-                    found[name] = inspect.cleandoc(text)
+        texts = vars(base).get("__texts__")  # of an outline
+        if texts is None:
+            parsed: Any = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+            texts = texts_in(parsed)
+        found |= texts
+    return found
+
+
+def texts_in(node: ast.ClassDef) -> dict[str, str]:
+    """Return the docstring of every field in the source of a class."""
+    found = {}
+    for pair in itertools.pairwise(node.body):
+        match pair:
+            case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(text))):
+                found[name] = inspect.cleandoc(text)
     return found
 
 
@@ -132,15 +143,23 @@ def require_valid(agent: Any) -> None:
     """Require that options keep the rules of their types, and are among their `Literal` values."""
     for kind in type(agent).__mro__:  # a subclass may change a default, not the rules
         for name, hint in inspect.get_annotations(kind).items():
-            rules = [rule for rule in getattr(hint, "__metadata__", ()) if isinstance(rule, Rule)]
-            for rule in rules:
+            for rule in _rules(hint):
                 value = getattr(agent, name)
-                require(rule.holds(value), f"{name} must be {rule.words}, not {value:g}.")
+                if value is not None and not rule.holds(value):
+                    raise SurveyorError(f"{name} must be {rule.words}, not {value:g}.")
     for field in dataclasses.fields(agent):
         known, value = literals(field.type), getattr(agent, field.name)
         if known and (isinstance(value, str) or get_origin(field.type) is Literal):
             names = ", ".join(known)
             require(value in known, f"{field.name} must be one of {names}, not '{value}'.")
+
+
+def _rules(hint: Any) -> list[Rule]:
+    """Return the rules in a type, also in a part of a union."""
+    rules = [rule for rule in getattr(hint, "__metadata__", ()) if isinstance(rule, Rule)]
+    inner = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    parts = get_args(inner) if get_origin(inner) in (Union, UnionType) else ()
+    return rules + [rule for part in parts for rule in _rules(part)]
 
 
 def literals(hint: Any) -> tuple[str, ...]:

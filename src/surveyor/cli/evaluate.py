@@ -6,6 +6,7 @@ from json import dumps
 from pathlib import Path
 
 from surveyor.cli.options import Flag, Positional, command
+from surveyor.errors import require_run
 
 
 @command
@@ -26,6 +27,7 @@ def main(
         best: Use the agent's best state, which the callback Evaluate kept in training.
         json: Print the outcome as one JSON object on the last line.
     """
+    require_run(run)
     from surveyor.launch.progress import spent
     from surveyor.runs import film
     from surveyor.runs.evaluation import evaluate

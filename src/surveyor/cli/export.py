@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from surveyor.cli.options import Flag, Positional, command
-from surveyor.errors import require
+from surveyor.errors import require, require_folder
 
 
 @command
@@ -24,9 +24,10 @@ def main(
         metrics: Write all metrics instead, a line for each line of a run's metrics.
         out: The file to write; standard output by default.
     """
+    require(csv != json, "surveyor export needs one format: --csv or --json.")
+    require_folder(folder)
     from surveyor.sweeps import results
 
-    require(csv != json, "surveyor export needs one format: --csv or --json.")
     table = results.results(folder, metrics=metrics)
     lines = (results.to_json(record) + "\n" for record in table)
     text = results.to_csv(table) if csv else "".join(lines)

@@ -7,9 +7,7 @@ from typing import Literal
 
 from surveyor import drawing
 from surveyor.cli.options import Positional, command
-from surveyor.errors import SurveyorError
-from surveyor.runs import storage
-from surveyor.sweeps import pictures, status, summary
+from surveyor.errors import SurveyorError, require_folder
 
 
 @command
@@ -29,6 +27,10 @@ def main(
     if out is not None and (suffix := out.suffix[1:].lower()) in drawing.FORMATS:
         instead = f"--out {out.with_suffix('')} --format {suffix}"
         raise SurveyorError(f"--out takes a folder, since there are several pictures: {instead}")
+    require_folder(folder)
+    from surveyor.runs import storage
+    from surveyor.sweeps import pictures, status, summary
+
     where = storage.at(folder)
     statuses = status.read_all(where)
     for each in statuses:

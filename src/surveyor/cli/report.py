@@ -4,6 +4,7 @@ from pathlib import Path
 
 from surveyor import report
 from surveyor.cli.options import Flag, Positional, command
+from surveyor.errors import require_folder
 
 
 @command
@@ -17,4 +18,5 @@ def main(folder: Positional[str], out: Path | None = None, no_episode: Flag = Fa
         out: Where it goes: by default report.html in the folder.
         no_episode: Do not play an episode where observations are images.
     """
+    require_folder(folder)
     print(f"The report is {report.write(folder, out, episodes=not no_episode)}")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from surveyor import agents
 from surveyor.cli.options import Flag, Positional, command, conclude
-from surveyor.errors import SurveyorError
+from surveyor.errors import SurveyorError, require_run
 
 
 def main(argv: list[str]) -> int:
@@ -29,6 +29,7 @@ def _resume(
         wandb: Send the metrics from here on to this project of Weights & Biases as well.
         json: Print the outcome as one JSON object on the last line.
     """
+    require_run(run)
     from surveyor.launch.progress import Overview
     from surveyor.runs import api, folder
 

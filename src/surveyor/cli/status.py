@@ -1,6 +1,7 @@
 """`surveyor status`."""
 
 from surveyor.cli.options import Flag, Positional, command
+from surveyor.errors import require_folder
 
 
 @command
@@ -12,6 +13,7 @@ def main(folder: Positional[str], json: Flag = False) -> None:
         json: Print a list of JSON objects instead, one for each run with its hyperparameters and
             result, and nothing else on standard output.
     """
+    require_folder(folder)
     from surveyor.runs import storage
     from surveyor.sweeps import results, status
 

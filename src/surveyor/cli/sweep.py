@@ -3,14 +3,14 @@
 import dataclasses
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from surveyor.cli.options import Flag, Positional, parse
 from surveyor.launch.engine import Engine
-from surveyor.launch.progress import clock
-from surveyor.launch.work import RunOptions
-from surveyor.sweeps import spec
-from surveyor.sweeps.estimate import estimates, in_bytes
-from surveyor.sweeps.train import train
+from surveyor.sweeps.text import read_toml
+
+if TYPE_CHECKING:
+    from surveyor.sweeps.spec import Planned
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,12 @@ class Sweep(Engine):
 def main(argv: list[str]) -> int:
     """Run `surveyor sweep`."""
     options = parse(Sweep, argv, "surveyor sweep")
-    planned = spec.read(options.spec)
+    content = read_toml(options.spec)
+    from surveyor.launch.work import RunOptions  # not before: imports JAX
+    from surveyor.sweeps import spec
+    from surveyor.sweeps.train import train
+
+    planned = spec.plan(content, str(options.spec))
     if options.dry_run:
         print("\n".join(_forecast(planned)))
         return 0
@@ -49,8 +54,11 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _forecast(planned: list[spec.Planned]) -> list[str]:
+def _forecast(planned: "list[Planned]") -> list[str]:
     """Return a line for each run, and one for all."""
+    from surveyor.launch.progress import clock
+    from surveyor.sweeps.estimate import estimates, in_bytes
+
     every = estimates([run.config for run in planned])
     width = max(len(run.config.name) for run in planned)
     lines = []

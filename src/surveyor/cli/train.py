@@ -10,7 +10,16 @@ from typing import Annotated, Any, Literal, Union, get_origin, get_type_hints
 from tyro.conf import arg
 
 from surveyor import agents
-from surveyor.agents.options import REASONS, descriptions, literals, unread, values
+from surveyor.agents.options import (
+    REASONS,
+    Count,
+    Size,
+    descriptions,
+    literals,
+    require_valid,
+    unread,
+    values,
+)
 from surveyor.cli.options import Flag, conclude, parse
 from surveyor.envs import families
 from surveyor.errors import SurveyorError, require
@@ -30,7 +39,7 @@ class Train:
 
     seed: int = 0
     """Decides the environment and every random draw of the training."""
-    seeds: int = 1
+    seeds: Size = 1
     """Train this many seeds, counting up from --seed, on all cores."""
     out: Path = Path("runs")
     """Where the run folders go."""
@@ -44,15 +53,15 @@ class Train:
     """Send the metrics to this project of Weights & Biases as well."""
     json: Flag = False
     """Print the outcome as one JSON object, and nothing else on standard output."""
-    episodes: int | None = None
+    episodes: Size | None = None
     """Largest number of training episodes. By default {budget:,}."""
     keep_going: Flag = False
     """Spend all episodes, even after the problem is solved."""
-    steps: int | None = None
+    steps: Size | None = None
     """Environment steps to train for. By default {budget:,}."""
-    frames: int | None = None
+    frames: Size | None = None
     """Frames to train for, {held} of them a step. By default {frames:,}."""
-    frame_stack: int = 0
+    frame_stack: Count = 0
     """Frames that an observation stacks; each is stored once. 0 for those of the environment."""
     no_scale: Flag = False
     """Give observations to the network as they come, bytes divided by 255."""
@@ -117,7 +126,7 @@ def main(argv: list[str]) -> int:
     env = family.canonical(env)
     usual = entry.values(family.preset(env), preset)
     known = LENGTHS[family.unit] | ({"protocol"} if family.protocols else set())
-    agent, foreign = agents.make(name, usual), foreign - known
+    agent, foreign = agents.make_outline(name, usual), foreign - known
     silent = unread(agent, family.setting(env))
     given = [word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--")]
     for word in given:
@@ -135,19 +144,20 @@ def main(argv: list[str]) -> int:
     kind = _without(Train(), foreign, own, **facts)
     kind.__doc__ = f"{ABOUT}\n\nBelow are the options of {name} on {env}."
     options = parse(kind, words, USAGE)
-    changed = dataclasses.replace(agent, **values(options.agent))
+    require_valid(options)
+    changed = agents.make_outline(name, values(agent) | values(options.agent))
     chosen = [word.removeprefix("--agent.").removeprefix("no-") for word in given]
     return _train(options, changed, env, name, [word.replace("-", "_") for word in chosen])
 
 
-def _train(options: Any, agent: Any, env: str, title: str, given: list[str]) -> int:
+def _train(options: Any, outline: Any, env: str, title: str, given: list[str]) -> int:
     from surveyor import drawing
     from surveyor.launch import pool, progress, work
     from surveyor.runs import api, loggers, picture
 
     if options.plot is not None:
         drawing.require_matplotlib()
-    require(options.seeds >= 1, f"seeds must be at least 1, not {options.seeds}.")
+    agent = agents.make(title, values(outline))
     counted = ("episodes", "steps", "frames", "protocol")
     budget: dict[str, Any] = {name: getattr(options, name, None) for name in counted}
     budget["stop_when_solved"] = not getattr(options, "keep_going", False)
@@ -199,6 +209,6 @@ def _takes_value(word: str, agent: str) -> bool:
     """Return whether the word after an option is its value: all but flags take one."""
     plain = word.lstrip("-").replace("-", "_")
     own = plain.startswith("agent.")
-    fields = dataclasses.fields(agents.find(agent).load() if own else Train)
+    fields = dataclasses.fields(agents.find(agent).outline() if own else Train)
     flags = ["h", "help", *(field.name for field in fields if field.type in (bool, Flag))]
     return plain.removeprefix("agent.").removeprefix("no_" if own else "") not in flags

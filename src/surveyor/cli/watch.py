@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from surveyor.cli.options import Positional, command
-from surveyor.errors import require
+from surveyor.errors import require, require_folder
 
 
 @command
@@ -16,7 +16,8 @@ def main(run: Positional[Path], port: int = 0) -> None:
         run: A run's folder, or a folder of runs.
         port: The port: by default one that is free.
     """
+    require(0 <= port < 65536, f"port must be from 0 to 65535, not {port}.")
+    require_folder(run)
     from surveyor.report import live
 
-    require(0 <= port < 65536, f"port must be from 0 to 65535, not {port}.")
     live.serve(run, port)

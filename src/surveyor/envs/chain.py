@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from surveyor.envs.base import Environment, Layout, Params
+from surveyor.envs.paper_problems import chain_episodes, chain_states
 from surveyor.types import EnvSpec
 
 MOVE_COST = 0.01
@@ -28,7 +29,7 @@ class Chain(Environment):
 
     @property
     def spec(self):
-        return EnvSpec(num_states=self.size**2 + 1, num_actions=2, horizon=self.size)
+        return EnvSpec(num_states=chain_states(self.size), num_actions=2, horizon=self.size)
 
     @property
     def optimal_return(self):
@@ -36,8 +37,7 @@ class Chain(Environment):
 
     @property
     def default_episodes(self):
-        # Ten times the paper's line log10 T = 2.5 log10 L - 0.95 (figure 3).
-        return max(5000, round(10 * 10**-0.95 * self.size**2.5))
+        return chain_episodes(self.size)
 
     def params(self, seed):
         # Draw as DeepSea(size, mapping_seed=seed) of bsuite does.

@@ -4,8 +4,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from surveyor.envs.families import Family
-from surveyor.envs.gymnasium_ids import registered
-from surveyor.envs.paper_problems import DIGITS
+from surveyor.envs.paper_problems import DIGITS, belongs
 from surveyor.errors import SurveyorError
 
 if TYPE_CHECKING:
@@ -23,16 +22,25 @@ def _size(name: str) -> int | None:
     return int(digits) if DIGITS.fullmatch(digits) else None
 
 
-def _sea(name: str) -> Any:
-    from surveyor.envs.sea import DeepSea
-
+def _required_size(name: str) -> int:
+    """Return the size in a name; raise `SurveyorError` if it is not one."""
     size = _size(name)
     if size is None or not 1 <= size <= LARGEST:
         raise SurveyorError(
             f"The size in '{name}' must be a whole number from 1 to {LARGEST:,}; for example "
             "'DeepSea-10' or 'DeepSea-10-stochastic'."
         )
-    return DeepSea(size, name.endswith(STOCHASTIC))
+    return size
+
+
+def _stochastic(name: str) -> bool:
+    return name.endswith(STOCHASTIC)
+
+
+def _sea(name: str) -> Any:
+    from surveyor.envs.sea import DeepSea
+
+    return DeepSea(_required_size(name), _stochastic(name))
 
 
 @functools.cache
@@ -46,8 +54,8 @@ FAMILY = Family(
     name="DeepSea",
     usage="DeepSea-<N>",
     summary="The chain with its N × N picture as observation; also DeepSea-<N>-stochastic.",
-    matches=lambda name: name.partition("-")[0] == "DeepSea" and name not in registered(),
-    canonical=lambda name: _sea(name).name,
+    matches=lambda name: belongs(name, "DeepSea", _size),
+    canonical=lambda name: f"DeepSea-{_required_size(name)}" + _stochastic(name) * STOCHASTIC,
     make=_make,
     default_budget=lambda name: EPISODES * (_size(name) or 1),  # every episode has N steps
     steps_per_second=2_000.0,

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from surveyor.envs.base import Environment, Layout, Params
+from surveyor.envs.paper_problems import tree_episodes, tree_states
 from surveyor.types import EnvSpec
 
 
@@ -27,7 +28,7 @@ class Tree(Environment):
 
     @property
     def spec(self):
-        return EnvSpec(num_states=2 * self.size + 1, num_actions=2, horizon=self.size)
+        return EnvSpec(num_states=tree_states(self.size), num_actions=2, horizon=self.size)
 
     @property
     def optimal_return(self):
@@ -35,7 +36,7 @@ class Tree(Environment):
 
     @property
     def default_episodes(self):
-        return 5000  # the paper's budget, figure 2
+        return tree_episodes(self.size)
 
     def params(self, seed):
         draws = np.random.RandomState(seed).binomial(1, 0.5, 1 if self.tied else self.size)

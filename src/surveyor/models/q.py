@@ -210,8 +210,9 @@ class TabularQ(eqx.Module):
         """Draw Xavier normal tables; with `outputs` false W and so Q start at zero."""
         hidden_key, output_key = jax.random.split(key)
         n, k, h, a = spec.num_states, heads, width, spec.num_actions
-        U = jax.random.normal(hidden_key, (n * k, h)) * (2 / (n + h)) ** 0.5
-        W = jax.random.normal(output_key, (k, h * a)) * (2 / (h + a)) ** 0.5 * outputs
+        U, W = jax.random.normal(hidden_key, (n * k, h)), jax.random.normal(output_key, (k, h * a))
+        U, W = jax.lax.optimization_barrier((U, W))  # the same numbers, compiled or not
+        U, W = U * (2 / (n + h)) ** 0.5, W * (2 / (h + a)) ** 0.5 * outputs
         shared = Table.create(jnp.concatenate([jnp.zeros((k, h)), W], axis=1))
         return cls(Table.create(U), shared, jnp.zeros(k, jnp.int32), adam)
 

@@ -25,7 +25,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from surveyor.agents.base import Agent
-from surveyor.errors import HeldError, SurveyorError, require
+from surveyor.errors import HeldError, SurveyorError, require_run
 from surveyor.runs import checkpoint, json_files
 from surveyor.runs.config import Config, versions
 from surveyor.runs.json_files import Record
@@ -76,9 +76,7 @@ class RunFolder:
         `agent` is the run's agent, if it has a module of the user's own.
         """
         folder = cls(path, agent)
-        require(folder.path.exists(), f"There is no run folder '{path}'.")
-        if not folder._config.is_file():
-            raise SurveyorError(f"'{path}' is not a run folder: it has no config.json.")
+        require_run(path)
         folder.config()
         return folder
 

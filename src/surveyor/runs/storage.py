@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from surveyor.errors import SurveyorError, require
+from surveyor.errors import SurveyorError, require_folder
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
 
@@ -51,7 +51,7 @@ class Storage:
     @contextlib.contextmanager
     def mirrored(self, *, beliefs: bool = False) -> Iterator[Path]:
         """Yield a folder with all runs here, or a copy: no checkpoints, snapshots if `beliefs`."""
-        require(self.path.is_dir(), f"There is no folder '{self.path}'.")
+        require_folder(self.path)
         yield self.path
 
     def outcome(self, config: Config) -> Record | None:

@@ -18,7 +18,6 @@ Keys at the top hold for every agent that does not have its own.
 
 import dataclasses
 import itertools
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +28,7 @@ from surveyor.envs import families
 from surveyor.errors import SurveyorError, require, unknown
 from surveyor.runs import api
 from surveyor.runs.config import Config
+from surveyor.sweeps.text import read_toml
 
 BUDGETS = ("episodes", "steps", "frames")
 SEEN = ("protocol", "frame_stack", "scale")
@@ -49,13 +49,7 @@ class Planned(NamedTuple):
 
 def read(path: Path) -> list[Planned]:
     """Return the runs of a specification, in its order; raise `SurveyorError` if it is wrong."""
-    try:
-        content = tomllib.loads(path.read_text("utf-8-sig"))
-    except OSError as error:
-        raise SurveyorError(f"'{path}' cannot be read: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise SurveyorError(f"'{path}' is not TOML: {error}.") from None
-    return plan(content, str(path))
+    return plan(read_toml(path), str(path))
 
 
 def plan(content: dict[str, Any], name: str) -> list[Planned]:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy import stats
 
 Scores = Float[np.ndarray, "tasks runs"]
 Values = Float[np.ndarray, " n"]
@@ -29,7 +28,9 @@ def median_solved(times: Iterable[int | float | None]) -> float | None:
 
 def iqm(scores: Float[np.ndarray, "..."]) -> float:
     """Return the interquartile mean: the mean of all runs but the best and the worst quarter."""
-    return float(stats.trim_mean(scores.ravel(), 0.25))
+    ranked = np.sort(scores, axis=None)
+    cut = len(ranked) // 4
+    return float(np.mean(ranked[cut : len(ranked) - cut]))
 
 
 def interval(scores: Scores, statistic: Callable[[np.ndarray], float], seed: int = 0) -> Interval:

@@ -1,12 +1,23 @@
-"""Results as text: Markdown tables and files."""
+"""Specifications and results as text: TOML, Markdown tables and files."""
 
 import json
 import sys
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from surveyor.errors import SurveyorError
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the content of a TOML file; raise `SurveyorError` if it cannot be read."""
+    try:
+        return tomllib.loads(path.read_text("utf-8-sig"))
+    except OSError as error:
+        raise SurveyorError(f"'{path}' cannot be read: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise SurveyorError(f"'{path}' is not TOML: {error}.") from None
 
 
 def table(header: list[str], rows: Iterable[list[Any]]) -> list[str]:

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -24,7 +25,8 @@ class EpisodeRunner(Runner):
     env: Environment
 
     def start(self) -> Loop:
-        return episodes.start(self.agent, self.env, self.init_key)
+        start = partial(episodes.start, self.agent, self.env)
+        return (jax.jit(start) if self.agent.one_start else start)(self.init_key)
 
     def finished(self, loop: Loop) -> bool:
         solved = int(loop.solved_at) >= 0

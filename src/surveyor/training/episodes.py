@@ -131,6 +131,16 @@ def rollout(
     return Rollout(transitions, length, jnp.sum(reward))
 
 
+def learn(
+    agent: Agent, replay: EpisodeReplay, agent_state: PyTree, key: PRNG
+) -> tuple[PyTree, Metrics]:
+    """Take one gradient step."""
+    batch_key, target_key = jax.random.split(key)
+    batch = replay.sample(jax.random.uniform(batch_key, (agent.schedule.batch_size,)))
+    agent_state, update = agent.learn(agent_state, batch, target_key)
+    return agent_state, update.metrics
+
+
 def train_episode(
     agent: Agent, env: Environment, params: Params, key: PRNG, loop: Loop
 ) -> tuple[Loop, Rollout, Metrics]:
@@ -144,14 +154,8 @@ def train_episode(
     replay = loop.replay.add(record.transitions, mask)
     agent_state = agent.observe(agent_state, record.transitions, mask)
 
-    def learn(agent_state, key):
-        batch_key, target_key = jax.random.split(key)
-        batch = replay.sample(jax.random.uniform(batch_key, (schedule.batch_size,)))
-        agent_state, update = agent.learn(agent_state, batch, target_key)
-        return agent_state, update.metrics
-
     keys = jax.random.split(learn_key, schedule.updates)
-    agent_state, metrics = jax.lax.scan(learn, agent_state, keys)
+    agent_state, metrics = jax.lax.scan(partial(learn, agent, replay), agent_state, keys)
     episode = loop.episode + 1
     first = (loop.first_success < 0) & optimal(env, record.total)
     loop = replace(
@@ -183,14 +187,27 @@ def test(
     return loop, jnp.where(due, record.total, jnp.nan)
 
 
+def empty_interval(agent: Agent, loop: Loop) -> Interval:
+    """Return the record of an interval in which nothing has happened yet."""
+    shapes = jax.eval_shape(partial(learn, agent), loop.replay, loop.agent_state, jax.random.key(0))
+    metrics = jax.tree.map(jnp.zeros_like, shapes[1])
+    returns, lengths = jnp.full(TEST_EVERY, jnp.nan), jnp.zeros(TEST_EVERY, jnp.int32)
+    return Interval(lengths[0], returns, lengths, returns[0], metrics)
+
+
 def train_interval(
-    agent: Agent, env: Environment, params: Params, key: PRNG, loop: Loop, episodes: Count
+    agent: Agent,
+    env: Environment,
+    params: Params,
+    key: PRNG,
+    empty: Interval,
+    episodes: Count,
+    loop: Loop,
 ) -> tuple[Loop, Interval]:
     """Train up to the next test, or to the end of the budget of `episodes`, and test."""
     count = jnp.minimum(TEST_EVERY, episodes - loop.episode)
     each = partial(train_episode, agent, env, params, key)
-    metrics = jax.tree.map(jnp.zeros_like, jax.eval_shape(each, loop)[2])
-    nothing = jnp.full(TEST_EVERY, jnp.nan), jnp.zeros(TEST_EVERY, jnp.int32), metrics
+    nothing = empty.returns, empty.lengths, empty.metrics
 
     def body(i, carry):
         loop, returns, lengths, metrics = carry
@@ -214,9 +231,10 @@ def compile_chunk(
     """
 
     def train_chunk(loop: Loop, params: Params, key: PRNG, episodes: Count, intervals: Count):
-        each = partial(train_interval, agent, env, params, key, episodes=episodes)
-        shapes = jax.eval_shape(each, loop)[1]
-        records = jax.tree.map(lambda x: jnp.zeros((CHUNK, *x.shape), x.dtype), shapes)
+        # Known beforehand: finding their shapes by tracing the loop would take as long again.
+        empty = empty_interval(agent, loop)
+        each = partial(train_interval, agent, env, params, key, empty, episodes)
+        records = jax.tree.map(lambda x: jnp.zeros((CHUNK, *x.shape), x.dtype), empty)
 
         def going(carry):
             loop, _, done = carry
