@@ -16,6 +16,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 from surveyor.report import live
+from surveyor.runs import recorder
 from surveyor.runs.folder import RunFolder
 
 SHOTS = Path(__file__).parents[2] / "test-artefacts"
@@ -67,7 +68,7 @@ def test_a_run_on_the_tree_shows_what_was_written_down_at_every_time(browser, tr
     assert text(browser, "belief-at") == "episode 60"
     for i in (0, 3, 5):
         move(browser, "slider", i)
-        known = folder.read_snapshot(times[i])
+        known = recorder.read(folder, times[i])
         assert text(browser, "belief-at") == f"episode {times[i]}"
         np.testing.assert_allclose(drawn(browser, "belief-std", "y"), known["std"][:, 0], rtol=1e-6)
         np.testing.assert_allclose(
@@ -179,9 +180,9 @@ def test_one_point_is_seen_and_what_is_no_number_spoils_no_colours(
     lines = (copy / "metrics.jsonl").read_bytes().splitlines(keepends=True)
     (copy / "metrics.jsonl").write_bytes(lines[0])
     folder = RunFolder(copy)
-    look = folder.read_snapshot(30)
+    look = recorder.read(folder, 30)
     folder.write_snapshot(30, {**look, "std": look["std"] * np.nan, "joint": np.array(np.nan)})
-    folder.write_snapshot(20, {**folder.read_snapshot(20), "mean": np.zeros(3)})
+    folder.write_snapshot(20, {**recorder.read(folder, 20), "mean": np.zeros(3)})
     open_page(browser, written(copy))
     assert "20 cannot be read" in text(browser, "missing")
     assert browser.execute_script("return document.getElementById('metric-0').data[0].mode") == (

@@ -25,7 +25,7 @@ def test_a_look_is_the_posterior_of_the_run(tmp_path):
     run = train(tmp_path, beliefs=True)
     folder = RunFolder(run.folder.path)
     assert folder.snapshot_times() == [0, 10, 20, 30, 40]
-    first, last = folder.read_snapshot(0), folder.read_snapshot(40)
+    first, last = recorder.read(folder, 0), recorder.read(folder, 40)
     assert first["visits"].sum() == 0
     assert last["visits"].sum() == sum(sum(r["lengths"]) for r in run.metrics)
     path = 2 * np.arange(5)
@@ -61,7 +61,7 @@ def test_sampled_policies_are_independent_and_chances_of_many_samples(tmp_path):
         ("uniform", None),
     ):
         run = train(tmp_path, agent, "Tree-8", episodes=10, beliefs=True)
-        look = RunFolder(run.folder.path).read_snapshot(0)
+        look = recorder.read(run.folder, 0)
         assert len(np.unique(look["paths"], axis=0)) > 1, agent  # all is a tie
         assert samples in (None, int(look["joint_samples"]))
 
@@ -70,9 +70,9 @@ def test_every_look_of_every_agent_is_of_numbers_and_agrees_with_the_library(tmp
     for agent in ("su-plus", "ube", "bdqn", "bootdqn", "dqn"):
         run = train(tmp_path, agent, "Chain-5", episodes=20, beliefs=True)
         for at in run.folder.snapshot_times():
-            for name, found in run.folder.read_snapshot(at).items():
+            for name, found in recorder.read(run.folder, at).items():
                 assert np.all(np.isfinite(found.astype(float))), (agent, name, at)
-        last, env = run.folder.read_snapshot(20), sv.envs.make("Chain-5")[0]
+        last, env = recorder.read(run.folder, 20), sv.envs.make("Chain-5")[0]
         states = jnp.asarray(env.layout(beliefs.SIDE).states, jnp.int32)
         belief, good = run.q_posterior(states), np.asarray(env.good(env.params(0), states))
         both = np.stack([good, 1 - good], axis=1)
@@ -108,7 +108,7 @@ def test_looking_changes_nothing_and_a_stopped_run_looks_the_same(tmp_path):
 @pytest.mark.parametrize("agent", ["psrl", "uniform"])
 def test_agents_with_nothing_exact_to_say_are_asked_by_samples(tmp_path, agent):
     run = train(tmp_path, agent, "Chain-4", 20, beliefs=True)
-    found = RunFolder(run.folder.path).read_snapshot(20)
+    found = recorder.read(run.folder, 20)
     assert found["mean"].shape == found["std"].shape == (10, 2)
     assert np.all((found["probability"] >= 0) & (found["probability"] <= 1))
     assert 0 <= found["joint"] <= 1
@@ -123,6 +123,37 @@ def test_looking_takes_no_more_than_its_share(tmp_path, monkeypatch):
     assert RunFolder(less.folder.path).snapshot_times() == [0, 40]
     last = "0000000040.npz"
     assert files(less.folder.path)[last] == files(run.folder.path)[last]
+
+
+def test_a_small_state_is_kept_itself_until_somebody_looks(tmp_path, monkeypatch):
+    run = train(tmp_path / "a", beliefs=True)
+    folder = run.folder
+    assert all(f"{recorder.RAW}0" in folder.read_snapshot(at) for at in folder.snapshot_times())
+    looked = recorder.read(folder, 40)
+    assert {"mean", "std", "correlation"} <= looked.keys()
+    again = folder.read_snapshot(40)  # it was replaced
+    assert again.keys() == looked.keys()
+    monkeypatch.setattr(recorder, "RAW_BYTES", 0)
+    computed = train(tmp_path / "b", beliefs=True).folder.read_snapshot(40)
+    for name, value in computed.items():
+        np.testing.assert_array_equal(looked[name], value, err_msg=name)
+
+
+def test_the_state_of_another_agent_is_refused(tmp_path):
+    run = train(tmp_path, beliefs=True)
+    raw = run.folder.read_snapshot(40)
+    run.folder.write_snapshot(40, {**raw, f"{recorder.RAW}0": np.zeros((3, 3), np.float32)})
+    with pytest.raises(ValueError, match="another agent"):
+        recorder.read(run.folder, 40)
+
+
+class Named(sv.Uniform):
+    """An agent that a report cannot make."""
+
+
+def test_beliefs_of_other_peoples_agents_are_computed_while_they_train(tmp_path):
+    run = train(tmp_path, Named(), beliefs=True)
+    assert "mean" in run.folder.read_snapshot(40)
 
 
 def test_a_look_that_fails_is_said_once_and_the_run_goes_on(tmp_path, monkeypatch):

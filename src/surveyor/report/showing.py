@@ -12,10 +12,9 @@ import numpy as np
 from surveyor.envs.base import Environment
 from surveyor.errors import SurveyorError
 from surveyor.report.page import image_of, packed, picture
-from surveyor.runs import film
+from surveyor.runs import film, recorder
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Arrays, RunFolder
-from surveyor.runs.recorder import OBSERVED
 from surveyor.runs.run import Run
 from surveyor.sweeps.status import RunStatus
 from surveyor.training import beliefs
@@ -76,7 +75,7 @@ def _beliefs(run: Page, kept: RunFolder, config: Config) -> Page | None:
     snapshots: Snapshots = []
     for at in kept.snapshot_times():
         try:
-            snapshots.append((at, kept.read_snapshot(at)))
+            snapshots.append((at, recorder.read(kept, at, config)))
         except Exception:  # the reader of a damaged archive may raise anything
             run["missing"].append(f"The beliefs at {at} cannot be read.")
     if not snapshots:
@@ -139,7 +138,7 @@ def _walk(env: Environment, states: np.ndarray, succeeded: bool) -> Page:
 def _at_observations(kept: RunFolder, snapshots: Snapshots) -> Page:
     """Return beliefs at a few observations."""
     try:
-        seen = kept.read_snapshot(OBSERVED)
+        seen = kept.read_snapshot(recorder.OBSERVED)
         obs, images = seen["obs"], seen.get("images")
     except Exception:  # the reader of a damaged archive may raise anything
         raise SurveyorError("their observations cannot be read") from None

@@ -9,9 +9,12 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
+from surveyor.errors import SurveyorError
 from surveyor.runs.callbacks import Callback, folder_of
-from surveyor.runs.folder import RunFolder
+from surveyor.runs.config import Config
+from surveyor.runs.folder import Arrays, RunFolder
 from surveyor.runs.run import Run
+from surveyor.training import runner
 
 FREE_SECONDS, SHARE = 0.5, 0.03
 """Snapshots may take these seconds, compilation excluded, or this share of the training time."""
@@ -21,13 +24,17 @@ PENDING_BYTES = 256_000_000
 """Memory limit in bytes for copied states that wait to be processed; one copy may exceed it."""
 OBSERVED = "observations"
 """Name of the snapshot that holds the observations which the others are about."""
+RAW, RAW_BYTES = "raw", 1_000_000
+"""Prefix of the arrays of an agent's state, and the largest state that is stored itself."""
 
 
 class Beliefs(Callback):
     """Record what an agent believes before training, at intervals growing by √2, and at the end.
 
     Snapshots of state maps are computed in a thread from copies of the agent's state, because
-    training donates its buffers. With a second core, training waits only for the copies.
+    training donates its buffers. With a second core, training waits only for the copies. Where such
+    a state is small, it is the snapshot: compiling the program that computes beliefs would take
+    longer than training, and `read` does it when somebody looks.
     """
 
     _run: Run
@@ -111,22 +118,53 @@ class Beliefs(Callback):
 
     def _record(self, now: int, inputs: PyTree) -> None:
         """Record one snapshot; the first one is computed twice, so that compiling is not timed."""
-        runner = self._run.runner
+        mine = self._run.runner
         if self._error is not None:
             return
         try:
-            if runner.observed is not None and not self._saved:
-                images = runner.observed_images(inputs)
+            if mine.observed is not None and not self._saved:
+                images = mine.observed_images(inputs)
                 shown = {} if images is None else {"images": images}
-                self._folder.write_snapshot(OBSERVED, {"obs": runner.observed, **shown})
+                self._folder.write_snapshot(OBSERVED, {"obs": mine.observed, **shown})
                 self._saved = True
-            if not self._taken and not runner.threaded_snapshots:
-                runner.snapshot(inputs, now)
+            if not self._taken and not mine.threaded_snapshots:
+                mine.snapshot(inputs, now)
             began = time.monotonic()
-            found = runner.snapshot(inputs, now)
+            found = _raw(self._run, inputs) or mine.snapshot(inputs, now)
             if found is not None:
                 self._folder.write_snapshot(now, {k: np.asarray(v) for k, v in found.items()})
             self._spent += time.monotonic() - began
             self._taken += 1
         except Exception as error:
             self._error = error
+
+
+def _raw(run: Run, inputs: PyTree) -> dict[str, np.ndarray] | None:
+    """Return the arrays of a small state that this library can read back, or None."""
+    leaves = jax.tree.leaves(inputs)
+    parts = (run.config.agent, run.runner.env)
+    ours = all(type(part).__module__.startswith("surveyor.") for part in parts)
+    ours = ours and run.config.source is None
+    small = sum(leaf.nbytes for leaf in leaves) <= RAW_BYTES
+    if not (ours and small and run.runner.threaded_snapshots):
+        return None
+    return {f"{RAW}{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
+
+
+def read(folder: RunFolder, at: int, config: Config | None = None) -> Arrays:
+    """Return the beliefs of a snapshot; if it is a state, compute them and replace it."""
+    found = folder.read_snapshot(at)
+    if f"{RAW}0" not in found:
+        return found
+    config = folder.config() if config is None else config
+    looked = runner(config.task, config.make())
+    shapes = looked.snapshot_inputs(jax.eval_shape(looked.start))
+    leaves = [found[f"{RAW}{i}"] for i in range(len(found))]
+    for leaf, known in zip(leaves, jax.tree.leaves(shapes), strict=True):
+        if (leaf.shape, leaf.dtype) != (known.shape, known.dtype):
+            raise ValueError("it is the state of another agent")
+    beliefs = looked.snapshot(jax.tree.unflatten(jax.tree.structure(shapes), leaves), at)
+    arrays = {name: np.asarray(value) for name, value in (beliefs or {}).items()}
+    with contextlib.suppress(OSError, SurveyorError):  # somebody else's folder
+        folder.write_snapshot(at, arrays)
+    return arrays
