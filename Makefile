@@ -9,8 +9,8 @@ help:
 	@echo "make demo    install, then watch SU+ solve Tree-100 and draw a picture and a report of it"
 	@echo "make test    install, then run all tests"
 	@echo "make lint    ruff and pyright"
-	@echo "make bench   the benchmarks behind the speed claims"
-	@echo "make bench-peers   beside bsuite, Stable-Baselines3 and PyTorch, in an environment of its own"
+	@echo "make bench   the benchmarks behind the speed claims: training, and the time before it"
+	@echo "make bench-peers   beside bsuite, Stable-Baselines3, PyTorch and Rejax, in environments of their own"
 	@echo "make clean   remove the environments and what the demo wrote"
 
 # One marker file for each set of extras: it is newer than what it was made from, or pip runs again.
@@ -45,18 +45,28 @@ lint: .venv/.test
 
 bench: .venv/.test
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/startup.py
 
 # The peers need libraries that nothing else here does.
 .venv-peers/.done: pyproject.toml constraints.txt
 	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-		-e ".[atari,minatar]" bsuite dm-haiku dm-tree rlax \
+		-e ".[atari,minatar,minigrid]" bsuite dm-haiku dm-tree rlax \
 		minatar opencv-python-headless stable-baselines3 torch
 	@touch $@
 
-bench-peers: .venv-peers/.done
+# Rejax needs a gymnax that ours does not work with.
+.venv-rejax/.done: benchmarks/rejax-constraints.txt
+	test -x .venv-rejax/bin/python || $(PYTHON) -m venv .venv-rejax
+	.venv-rejax/bin/python -m pip install --quiet --disable-pip-version-check \
+		-c benchmarks/rejax-constraints.txt rejax
+	@touch $@
+
+bench-peers: .venv-peers/.done .venv-rejax/.done
 	.venv-peers/bin/python benchmarks/peers.py
+	.venv-peers/bin/python benchmarks/host_peers.py
 	.venv-peers/bin/python benchmarks/deep_peers.py
+	.venv-peers/bin/python benchmarks/rejax_peer.py
 
 clean:
-	rm -rf .venv .venv-peers demo
+	rm -rf .venv .venv-peers .venv-rejax demo

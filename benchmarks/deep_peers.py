@@ -1,62 +1,47 @@
-"""SU+ on MinAtar and Atari beside Stable-Baselines3's DQN and a plain PyTorch step of it.
+"""DQN and SU+ on MinAtar and Atari beside Stable-Baselines3's DQN and a plain PyTorch step of SU.
 
     make bench-peers                                    # in an environment of its own
-    python benchmarks/deep_peers.py [--steps 400000] [--repeats 2]
+    python benchmarks/deep_peers.py [--steps 200000] [--repeats 3]
 
 1. MinAtar Breakout, 8 environments, 2 updates of 32 for 8 steps, 16 filters and a hidden layer of
-   128, one core each: steps a second of SU+ in the compiled runner and of DQN in Stable-Baselines3,
-   and how long the matrix products of its steps take by themselves in NumPy.
-2. ALE/Breakout, an update of 32 every 4 steps, two cores: steps a second of SU+ and of DQN; a
-   gradient step of SU+ with the appendix's network in JAX and in PyTorch; and where its time goes.
+   128, one core each: steps per second of SU+ in the compiled runner and of DQN in
+   Stable-Baselines3, and how many the matrix products of SU+ alone would allow in NumPy.
+2. ALE/Breakout, an update of 32 every 4 steps of 4 frames, two cores, a hidden layer of 512 and of
+   1024 on both sides: steps per second of DQN, SU+ and Stable-Baselines3's DQN. Ours is not double,
+   as theirs. Each side has its own frames: ale-py's vector environment, their wrappers.
+3. Where our time goes on Atari: the environment with random actions; acting, observing and writing
+   to the replay, which is the run without updates less the environment; and drawing from the replay
+   and updating, which is the rest.
+4. A gradient step of SU+ with the appendix's network in JAX and in PyTorch, two cores.
 
 Every measurement has a process of its own; they take turns, and the best of each counts.
 """
 
-import argparse
-import json
-import os
-import subprocess
-import sys
+import dataclasses
 import time
-from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-from torch_peers import (
-    ATARI_STEPS,
-    LEARNING_STARTS,
-    median_time,
-    sb3_atari,
-    sb3_minatar,
-    torch_step,
-)
+from measuring import Figures, Part, arguments, median_time, ratio, run, shown, speed, spent
+from torch_peers import LEARNING_STARTS, REPLAY, sb3_atari, sb3_minatar, torch_step
+
+AGENTS, WIDTHS, GAME = ("dqn", "su-plus"), (512, 1024), "ALE/Breakout"
+ATARI_STEPS = 2_000
+"""Most steps to time on Atari, where there are 100 in a second."""
+MINATAR_GOAL, ATARI_GOAL, STEP_GOAL = 4.0, 1.5, 1.0
+"""Least ratios of our speed to the peer's."""
 
 
-def su_minatar(steps: int) -> dict[str, float]:
-    """Steps a second in the compiled runner."""
-    import dataclasses
-
-    import jax
-    import numpy as np
-
+def su_minatar(steps: int) -> float:
+    """Return the steps per second of SU+ in the compiled runner."""
     import surveyor as sv
-    from surveyor.envs import families
-    from surveyor.training import functional
-    from surveyor.training.steps import Round
 
-    env: Any = families.find("MinAtar/Breakout").make("MinAtar/Breakout", None)
     agent = dataclasses.replace(sv.SUPlus.preset("minatar"), warmup=1000)
-    key, each = jax.random.key(0), Round.of(agent)
-    loop = jax.jit(lambda key: functional.start(agent, env, key))(key)
-    program = functional.compile_train(agent, env)
-    loop, _ = jax.block_until_ready(program(loop, key, np.int32(2000 // each.steps)))
-    begin = time.perf_counter()
-    jax.block_until_ready(program(loop, key, np.int32(steps // each.steps)))
-    return {"steps_per_second": steps / (time.perf_counter() - begin)}
+    return speed(agent, "MinAtar/Breakout", steps, after=2000)
 
 
-def products(_: int) -> dict[str, float]:
-    """Steps a second if there were nothing but the matrix products of a round of 8 steps."""
+def products(_: int) -> float:
+    """Return the steps per second if a round had only its matrix products."""
     import numpy as np
 
     channels, actions, d, hidden, batch, positions = 4, 3, 64, 128, 32, 64
@@ -79,134 +64,115 @@ def products(_: int) -> dict[str, float]:
         for a, b, out in pairs:
             np.matmul(a, b, out=out)
         best = min(best, time.perf_counter() - begin)
-    return {"steps_per_second": 8 / best}
+    return 8 / best
 
 
-def su_atari(_: int) -> dict[str, float]:
-    """Steps a second of the host runner, and milliseconds of each of its parts for 4 steps."""
-    import dataclasses
+def atari(name: str, width: int, steps: int, **options: Any) -> float:
+    """Return the steps per second of an agent of ours; `options` change its settings."""
+    import surveyor as sv
 
+    equal = {"hidden": width, "warmup": LEARNING_STARTS, "replay_capacity": REPLAY, "n_step": 1}
+    equal |= ({"double": False} if name == "dqn" else {}) | options
+    agent = dataclasses.replace(sv.agents.preset(name, "atari"), **equal)
+    return speed(agent, GAME, min(steps, ATARI_STEPS), after=2 * LEARNING_STARTS)
+
+
+def atari_alone(steps: int) -> float:
+    """Return the steps per second of our Atari environment with random actions."""
+    import numpy as np
+
+    from surveyor.envs import families
+
+    maker: Any = families.find(GAME).make(GAME, None)
+    envs, steps = maker.make(1), min(steps, ATARI_STEPS)
+    envs.begin(0)
+    actions = np.random.default_rng(0).integers(envs.spec.num_actions, size=(steps, 1))
+    began = time.perf_counter()
+    for action in actions:
+        envs.step(action)
+    return steps / (time.perf_counter() - began)
+
+
+def su_step(_: int) -> float:
+    """Return the milliseconds of a gradient step of SU+ on Atari."""
     import jax
     import numpy as np
 
     import surveyor as sv
-    from surveyor.runs import api
-    from surveyor.training.host import HostRunner, Verbs
-    from surveyor.types import Transition
+    from surveyor._settings import keep_memory
+    from surveyor.envs import families
+    from surveyor.types import Batch
 
-    agent = dataclasses.replace(
-        sv.SUPlus.preset("atari"), warmup=LEARNING_STARTS, replay_capacity=20_000
-    )
-    config = api.configure(agent, "ALE/Breakout", steps=10 * ATARI_STEPS)
-    maker: Any = config.make()
-    runner = HostRunner(config.task, maker)
-    loop, seconds, since, step = runner.start(), 0.0, 0, 0
-    for chunk in runner.chunks(loop):
-        loop, step = chunk.loop, int(chunk.loop.learning.step)
-        if since:
-            seconds += chunk.seconds
-        elif step > 2 * LEARNING_STARTS:
-            since = step
-        if since and step > since + ATARI_STEPS:
-            break
-    found = {"steps_per_second": (step - since) / seconds}
-    verbs, key, envs, replay = (
-        Verbs(agent, runner.spec),
-        jax.random.key(0),
-        runner.envs,
-        loop.replay,
-    )
-    learning, obs, u = loop.learning, loop.obs, np.random.default_rng(0).random(32)
-    batch, action = replay.sample(u), np.zeros(1, np.int32)
-    after = envs.step(action)
+    keep_memory()  # as the host runner does
+    maker: Any = families.find(GAME).make(GAME, None)
+    spec, agent, rng = maker.make(1).spec, sv.SUPlus.preset("atari"), np.random.default_rng(0)
+    n = agent.batch_size
+    obs, following = rng.integers(0, 256, (2, n, *spec.shape), np.uint8)
+    action, reward = rng.integers(spec.num_actions, size=n), rng.random(n)
+    drawn: Any = (obs, np.int32(action), np.float32(reward), following, np.zeros(n, bool))
+    batch = Batch(*drawn, number=jax.numpy.arange(n))
+    key = jax.random.key(0, impl="rbg")  # as in training
+    state = jax.jit(partial(agent.init, spec))(jax.random.key(0))
+    learn = jax.jit(agent.learn, donate_argnums=0)
 
-    def observe():
-        nonlocal learning
-        learning = verbs.observe(learning, obs, action, after, key)
-        jax.block_until_ready(learning)
+    def step() -> None:
+        nonlocal state
+        state = jax.block_until_ready(learn(state, batch, key)[0])
 
-    def update():
-        nonlocal learning
-        learning = jax.block_until_ready(verbs.update(learning, batch, key)[0])
+    return 1e3 * median_time(step)
 
-    def add():
-        step: Any = (obs, action, after.reward, after.final, after.terminated)
-        replay.add(Transition(*step), after.ended, after.skipped)
 
-    parts: dict[str, tuple[int, Callable[[], object]]] = {
-        "act": (4, lambda: np.asarray(verbs.act(learning, obs, key))),
-        "environment": (4, lambda: envs.step(action)),
-        "posterior": (4, observe),
-        "replay, write": (4, add),
-        "replay, draw": (1, lambda: replay.sample(u)),
-        "gradient step": (1, update),
+def parts() -> dict[str, Part]:
+    """Return every measurement by its name."""
+    found = {
+        "su-plus MinAtar": Part(su_minatar),
+        "sb3 MinAtar": Part(sb3_minatar),
+        "products": Part(products),
+        "environment": Part(atari_alone, 2),
     }
-    for name, (times, part) in parts.items():
-        found[name] = 1e3 * times * median_time(part)
-    return found
+    for width in WIDTHS:
+        found[f"sb3 {width}"] = Part(partial(sb3_atari, width), 2)
+        for agent in AGENTS:
+            acting = partial(atari, agent, width, gradient_steps=0, warmup=0)
+            found[f"{agent} {width}"] = Part(partial(atari, agent, width), 2)
+            found[f"{agent} {width} acting"] = Part(acting, 2)
+    return found | {"step": Part(su_step, 2), "torch step": Part(torch_step, 2)}
 
 
-PARTS: dict[str, tuple[Callable[[int], dict[str, float]], int]] = {
-    "su_minatar": (su_minatar, 1),
-    "sb3_minatar": (sb3_minatar, 1),
-    "products": (products, 1),
-    "su_atari": (su_atari, 2),
-    "sb3_atari": (sb3_atari, 2),
-    "torch_step": (torch_step, 2),
-}
-"""What is measured, and on how many cores."""
+def report(found: Figures) -> None:
+    """Print the tables."""
+    best = {name: max(values) for name, values in found.items()}
+    print("| | surveyor | peer | ratio | target |\n|---|---:|---:|---:|---|")
 
+    def line(what: str, ours: str, peer: str, goal: float, digits: int = 0) -> None:
+        cells = f"{shown(found[ours], digits=digits)} | {shown(found[peer], digits=digits)}"
+        print(f"| {what} | {cells} | {ratio(best[ours] / best[peer], goal)} |")
 
-def measure(name: str, steps: int) -> dict[str, float]:
-    """In a process of its own, on its cores."""
-    cores = sorted(os.sched_getaffinity(0))[: PARTS[name][1]]
-    # On two cores everyone has the threads that it takes by itself: surveyor tells OpenBLAS to have
-    # one, and would be half as fast with more, which spin.
-    one = len(cores) == 1
-    threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS") if one}
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__)), "--part", name, "--steps", str(steps)],
-        env=os.environ | threads,
-        preexec_fn=lambda: os.sched_setaffinity(0, cores),
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    return json.loads(done.stdout.splitlines()[-1])
+    line("MinAtar Breakout, SU+, one core, steps/s", "su-plus MinAtar", "sb3 MinAtar", MINATAR_GOAL)
+    for width in WIDTHS:
+        for agent in AGENTS:
+            what = f"Atari Breakout, {agent}, width {width}, two cores, steps/s"
+            line(what, f"{agent} {width}", f"sb3 {width}", ATARI_GOAL, 1)
+    steps = [found["step"], found["torch step"]]
+    cells = " | ".join(shown(each, min, 1) for each in steps)
+    quicker = ratio(min(steps[1]) / min(steps[0]), STEP_GOAL)
+    print(f"| gradient step of SU+ on Atari, two cores, ms | {cells} | {quicker} |")
+    share = best["su-plus MinAtar"] / best["products"]
+    print(f"\nOn MinAtar SU+ has {share:.0%} of the speed that its matrix products would have.")
+    print("\nWhere the time of 4 steps goes on Atari, ms\n")
+    print("| agent | width | environment | act, observe, write | draw, update | all |")
+    print("|---|---|---:|---:|---:|---:|")
+    for width in WIDTHS:
+        for agent in AGENTS:
+            ends = ["environment", f"{agent} {width} acting", f"{agent} {width}"]
+            cells = spent([4e3 / best[name] for name in ends], 1)
+            print(f"| {agent} | {width} | {cells} |")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=400_000, help="of SU+ on MinAtar")
-    parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--part", choices=PARTS, help="only this, as JSON")
-    options = parser.parse_args()
-    if options.part:
-        print(json.dumps(PARTS[options.part][0](options.steps)))
-        return
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in PARTS}
-    for _ in range(options.repeats):
-        for name in PARTS:
-            found[name].append(measure(name, options.steps))
-            print(name, {key: round(value, 1) for key, value in found[name][-1].items()})
-    speed = {
-        name: max(one["steps_per_second"] for one in ones)
-        for name, ones in found.items()
-        if name != "torch_step"
-    }
-    ratio = speed["su_minatar"] / speed["sb3_minatar"]
-    print(f"\nMinAtar, one core: SU+ is {ratio:.2f} times as fast as Stable-Baselines3 (goal: 4)")
-    share = speed["su_minatar"] / speed["products"]
-    print(f"  and has {share:.0%} of the speed that its matrix products alone would have")
-    best = min(found["su_atari"], key=lambda one: one["gradient step"])
-    torch_ms = min(one["ms"] for one in found["torch_step"])
-    ratio = speed["su_atari"] / speed["sb3_atari"]
-    print(f"Atari, two cores: SU+ is {ratio:.2f} times as fast as Stable-Baselines3 (goal: 1)")
-    ratio = torch_ms / best["gradient step"]
-    print(f"  and its gradient step {ratio:.2f} times as fast as in plain PyTorch (goal: 1)")
-    print("Where the time of 4 steps goes on Atari, ms:")
-    for name, ms in best.items():
-        if name != "steps_per_second":
-            print(f"  {name:15s}{ms:8.2f}")
+    options = arguments(__doc__, 200_000, "of SU+ on MinAtar").parse_args()
+    if (found := run(__file__, parts(), options)) is not None:
+        report(found)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,19 @@
 # pyright: reportMissingImports=false
-"""What `deep_peers.py` measures us beside: Stable-Baselines3's DQN, and SU in plain PyTorch."""
+"""The peers in PyTorch: Stable-Baselines3's DQN, and a plain gradient step of SU."""
 
 import os
 import time
-from collections.abc import Callable
+from typing import Any
+
+from measuring import median_time
 
 GAME = "breakout"
-SB3_STEPS, ATARI_STEPS, LEARNING_STARTS = 12_000, 2_000, 500
+SB3_STEPS, LEARNING_STARTS, REPLAY = 12_000, 500, 20_000
+LEARNING = {"batch_size": 32, "buffer_size": REPLAY, "learning_starts": LEARNING_STARTS}
 
 
-def sb3_minatar(_: int) -> dict[str, float]:
-    """Stable-Baselines3's DQN with the same network, environments and updates."""
+def sb3_minatar(steps: int) -> float:
+    """Return the steps per second of DQN with the same network, environments and updates."""
     import gymnasium
     import numpy as np
     import torch
@@ -54,11 +57,12 @@ def sb3_minatar(_: int) -> dict[str, float]:
 
     torch.set_num_threads(1)
     policy = {"features_extractor_class": Network, "net_arch": [], "normalize_images": False}
-    return sb3("MlpPolicy", DummyVecEnv([Game] * 8), policy, SB3_STEPS, train_freq=1, updates=2)
+    env, when = DummyVecEnv([Game] * 8), {"train_freq": 1, "gradient_steps": 2}
+    return sb3("MlpPolicy", env, policy, min(steps, SB3_STEPS), **LEARNING, **when)
 
 
-def sb3_atari(_: int) -> dict[str, float]:
-    """Stable-Baselines3's DQN as it comes, with its own Atari wrappers and network."""
+def sb3_atari(width: int, steps: int) -> float:
+    """Return the steps per second of DQN with its own Atari wrappers and convolutions."""
     import ale_py
     import gymnasium
     from stable_baselines3.common.env_util import make_atari_env
@@ -66,25 +70,24 @@ def sb3_atari(_: int) -> dict[str, float]:
 
     gymnasium.register_envs(ale_py)
     env = VecFrameStack(make_atari_env("BreakoutNoFrameskip-v4", n_envs=1, seed=0), n_stack=4)
-    return sb3("CnnPolicy", env, {}, ATARI_STEPS, train_freq=4, updates=1)
+    policy = {"features_extractor_kwargs": {"features_dim": width}, "net_arch": []}
+    when = {"train_freq": 4, "gradient_steps": 1}
+    return sb3("CnnPolicy", env, policy, steps, **LEARNING, **when)
 
 
-def sb3(policy, env, options, steps: int, train_freq: int, updates: int) -> dict[str, float]:
-    """Steps a second of its DQN while it learns."""
+def sb3(policy: str, env: Any, network: dict[str, Any], steps: int, **learning: Any) -> float:
+    """Return the steps per second of Stable-Baselines3's DQN while it learns."""
     from stable_baselines3 import DQN
 
-    agent = DQN(
-        policy, env, policy_kwargs=options, batch_size=32, buffer_size=20_000,
-        learning_starts=LEARNING_STARTS, train_freq=train_freq, gradient_steps=updates,
-    )  # fmt: skip
-    agent.learn(2 * LEARNING_STARTS)
-    begin = time.perf_counter()
+    agent = DQN(policy, env, policy_kwargs=network, device="cpu", **learning)
+    agent.learn(2 * learning["learning_starts"])
+    before, begin = agent.num_timesteps, time.perf_counter()
     agent.learn(steps, reset_num_timesteps=False)
-    return {"steps_per_second": steps / (time.perf_counter() - begin)}
+    return (agent.num_timesteps - before) / (time.perf_counter() - begin)
 
 
-def torch_step(_: int) -> dict[str, float]:
-    """Milliseconds of SU's gradient step on Atari, as one would write it in PyTorch."""
+def torch_step(_: int) -> float:
+    """Return the milliseconds of SU's gradient step on Atari, as one would write it in PyTorch."""
     import torch
     from torch import nn
 
@@ -132,15 +135,4 @@ def torch_step(_: int) -> dict[str, float]:
         nn.utils.clip_grad_norm_(net.parameters(), 10.0)
         optimiser.step()
 
-    return {"ms": 1e3 * median_time(step)}
-
-
-def median_time(function: Callable[[], object], repeats: int = 30) -> float:
-    """Seconds, after a few calls that do not count."""
-    taken = []
-    for i in range(repeats + 5):
-        begin = time.perf_counter()
-        function()
-        if i >= 5:
-            taken.append(time.perf_counter() - begin)
-    return sorted(taken)[repeats // 2]
+    return 1e3 * median_time(step)
