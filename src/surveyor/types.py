@@ -1,9 +1,10 @@
 """The types that environments, agents and runners share."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import equinox as eqx
+import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, Shaped
 
@@ -17,6 +18,36 @@ PRNG = Key[Array, ""]
 Obs = Shaped[Array, "..."]
 States = Int[Array, "*b"]  # observations that are numbers
 Mask = Bool[Array, " n"]
+
+
+Kind = TypeVar("Kind", bound=type)
+
+
+def pytree(kind: Kind) -> Kind:
+    """Make a dataclass a pytree; fields with the metadata `static` are no part of its arrays.
+
+    Equinox modules take ten times as long to create, and their methods to look up, which tells
+    where an environment steps in Python.
+    """
+    static = {field.name for field in dataclasses.fields(kind) if field.metadata.get("static")}
+    names = [field.name for field in dataclasses.fields(kind)]
+    data, meta = [n for n in names if n not in static], [n for n in names if n in static]
+
+    def flatten(one: Any) -> Any:
+        return [getattr(one, name) for name in data], tuple(getattr(one, name) for name in meta)
+
+    def flatten_with_keys(one: Any) -> Any:
+        children, aux = flatten(one)
+        return list(zip(map(jax.tree_util.GetAttrKey, data), children, strict=True)), aux
+
+    def unflatten(aux: Any, children: Any) -> Any:
+        one = object.__new__(kind)  # JAX fills trees with all sorts of things
+        vars(one).update(zip(data, children, strict=True))
+        vars(one).update(zip(meta, aux, strict=True))
+        return one
+
+    jax.tree_util.register_pytree_with_keys(kind, flatten_with_keys, unflatten, flatten)
+    return kind
 
 
 class EnvSpec(eqx.Module):
@@ -82,7 +113,9 @@ def channel_axis(shape: tuple[int, ...]) -> int | None:
     return 0 if first != second and (second == third or first < third) else 2
 
 
-class Transition(eqx.Module):
+@pytree
+@dataclasses.dataclass(frozen=True)
+class Transition:
     """One step of experience, or a batch of them along the first axis of every leaf.
 
     `next_obs` is the observation that followed, before any reset; only `terminated` stops a
@@ -94,11 +127,15 @@ class Transition(eqx.Module):
     reward: Float[Arrays, "*batch"]
     next_obs: Shaped[Arrays, "..."]
     terminated: Bool[Arrays, "*batch"]
-    next_legal: Bool[Arrays, "*batch actions"] | None = eqx.field(default=None, kw_only=True)
+    next_legal: Bool[Arrays, "*batch actions"] | None = dataclasses.field(
+        default=None, kw_only=True
+    )
     """True for each action that is allowed after the step; None where all always are."""
 
 
-class Trail(eqx.Module):
+@pytree
+@dataclasses.dataclass(frozen=True)
+class Trail:
     """Steps 2, 3, … of transitions over several steps."""
 
     obs: Shaped[Arrays, "batch steps *shape"]
@@ -109,6 +146,8 @@ class Trail(eqx.Module):
     """Reward of the first step alone; the transition's own is the discounted sum of all."""
 
 
+@pytree
+@dataclasses.dataclass(frozen=True)
 class Batch(Transition):
     """Transitions drawn from the replay."""
 

@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 
-from surveyor.envs.reading import MASK, Reader, check_rewards, legal, wrong_shape
+from surveyor.envs.reading import (
+    MASK,
+    Reader,
+    check_observations,
+    check_rewards,
+    legal,
+    wrong_shape,
+)
 from surveyor.errors import SurveyorError, require
 from surveyor.types import EnvSpec
 
@@ -138,9 +145,11 @@ class SeededEnvs(HostEnvs):
         return self.restore(seed, {"seedings": [0] * self.count, "actions": [[]] * self.count})
 
     def step(self, actions: np.ndarray) -> HostStep:
-        for e, action in enumerate(actions):
-            self._actions[e].append(int(action))
+        for taken, action in zip(self._actions, actions.tolist(), strict=True):
+            taken.append(action)
         step = self._step(actions)
+        if not step.ended.any():
+            return step
         played = np.asarray([len(actions) for actions in self._actions])
         due = step.ended & (played >= self.reseed_after)
         if np.any(due):
@@ -207,10 +216,16 @@ class GymnasiumEnvs(SeededEnvs):
             obs, info = self._call(self._envs[e], "reset", seed=int(seed))
             self._note_mask(info)
             self._keep(e, obs, info)
+        return self._checked()
+
+    def _checked(self) -> np.ndarray:
+        """Return a copy of all observations, which are finite."""
+        check_observations(self.name, self._obs)
         return self._obs.copy()
 
     def _keep(self, e: Any, obs: Any, info: Any, over: bool = False) -> None:
-        found = self.read(obs)
+        # A plain array is checked together with those of the other environments.
+        found = np.asarray(obs) if self._reader.plain else self.read(obs)
         if found.shape != self.spec.shape:
             raise wrong_shape(self.name, found.shape, self.spec.shape)
         self._obs[e] = found
@@ -223,8 +238,8 @@ class GymnasiumEnvs(SeededEnvs):
     def _step(self, actions: np.ndarray) -> HostStep:
         reward = np.zeros(self.count, np.float32)
         terminated, truncated = np.zeros((2, self.count), bool)
-        for e, action in enumerate(actions):
-            after = self._call(self._envs[e], "step", int(action) + self.first_action)
+        for e, action in enumerate(actions.tolist()):
+            after = self._call(self._envs[e], "step", action + self.first_action)
             try:
                 obs, earned, terminated[e], truncated[e], info = after
                 reward[e] = earned
@@ -235,7 +250,7 @@ class GymnasiumEnvs(SeededEnvs):
                 ) from None
             self._keep(e, obs, info, bool(terminated[e] or truncated[e]))
         check_rewards(self.name, reward)
-        obs = self._obs.copy()
+        obs = self._checked()
         ended = terminated | truncated
         final_legal = None if self.legal is None else self.legal.copy()
         ends = (terminated, ended, np.zeros_like(ended), final_legal)

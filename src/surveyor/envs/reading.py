@@ -42,6 +42,8 @@ class Reader:
         self.name, self.states, self._start = name, 0, 0
         self.mask: tuple[Any, ...] | None = None
         """Keys that lead to the mask in an observation; None if it has none."""
+        self.plain = isinstance(space, spaces.Box | spaces.MultiBinary)
+        """True if an observation is one array, which stays as it is."""
         self._dropped: list[str] = []
         self._parts = self._find(space, ())
         require(bool(self._parts), f"{name} has no observations that are numbers.")

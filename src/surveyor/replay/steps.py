@@ -5,29 +5,34 @@ NumPy's and are written in place. All other code is the same.
 """
 
 import dataclasses
+from dataclasses import field
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int, PyTree, Shaped, UInt8
 
 from surveyor.replay.strategies import Draw, Floats, Numbers, Strategy, Uniform, fitting
-from surveyor.types import Batch, EnvSpec, HostArrays, Schedule, Trail, Transition
+from surveyor.types import Batch, EnvSpec, HostArrays, Schedule, Trail, Transition, pytree
 
 Flags = Bool[HostArrays, " envs"]
+STATIC = {"static": True}
 TERMINATED, ENDED, SKIPPED = 1, 2, 4
 """Bits of `flags`: nothing follows as far as learning is concerned; another episode follows; no
 step at all, because the environment only began an episode."""
 
 
-class StepReplay(eqx.Module):
+@pytree
+@dataclasses.dataclass(frozen=True)
+class StepReplay:
     """The last time steps of all environments, oldest overwritten first.
 
     The observation that followed a step is kept beside it, so that no reset comes between the two.
     Where an observation is a stack of frames, only the newest is kept, a quarter or an eighth of
     the memory: the observation that followed is then stacked from the next steps, and the last step
     of an episode that was cut off, which nothing follows, is replaced by the one before it.
+
+    It is no Equinox module: looking up a method of one takes longer than many a method here.
     """
 
     obs: Shaped[HostArrays, "time envs ..."]
@@ -43,10 +48,10 @@ class StepReplay(eqx.Module):
     """Weight of each in the draw; None where all are alike."""
     written: Int[HostArrays, ""]
     """Time steps written so far."""
-    stack: int = eqx.field(static=True)
-    n_step: int = eqx.field(static=True)
-    discount: float = eqx.field(static=True)
-    strategy: Strategy = eqx.field(static=True)
+    stack: int = field(metadata=STATIC)
+    n_step: int = field(metadata=STATIC)
+    discount: float = field(metadata=STATIC)
+    strategy: Strategy = field(metadata=STATIC)
 
     @classmethod
     def create(cls, spec: EnvSpec, schedule: Schedule, *, host: bool = False) -> "StepReplay":
@@ -68,7 +73,7 @@ class StepReplay(eqx.Module):
     def add(self, steps: Transition, ended: Flags, skipped: Flags | bool = False) -> "StepReplay":
         """Append one step of every environment; those that were skipped are never drawn."""
         xp = self.xp
-        at = self.written % len(self.action)
+        at = self._written % len(self.action)
         bits = (TERMINATED, steps.terminated), (ENDED, ended), (SKIPPED, skipped)
         flags = sum(bit * xp.asarray(where).astype(xp.uint8) for bit, where in bits)
         new: dict[str, Any] = {"action": steps.action, "reward": steps.reward, "flags": flags}
@@ -83,37 +88,53 @@ class StepReplay(eqx.Module):
             drawn = ((flags & SKIPPED) == 0) & ((flags != ENDED) | (self.stack == 0))
             new["priority"] = xp.where(drawn, xp.maximum(1.0, xp.max(self.priority)), 0.0)
         changed = {name: _put(getattr(self, name), at, value) for name, value in new.items()}
-        written = _put(self.written, (), self.written + 1)
-        return dataclasses.replace(self, **changed, written=written)
+        changed["written"] = _put(self.written, (), self.written + 1)
+        return self if xp is np else dataclasses.replace(self, **changed)
 
     @property
     def count(self) -> Any:
         """Number of time steps that can be drawn."""
         first, end = self._range
-        return self.xp.maximum(end - first, 0)
+        return max(end - first, 0) if self.xp is np else jnp.maximum(end - first, 0)
 
     def sample(self, u: Floats) -> Batch:
         xp, envs, n = self.xp, self.action.shape[1], self.n_step
         drawn = self.strategy.draw(self, u)
         time, env = self._place(drawn)
+        if n == 1:
+            return self._single(time, env, drawn)
         going = self._going(time, env)
         length = xp.sum(going, axis=1, dtype=xp.int32)
         steps = xp.arange(n)
         powers = xp.asarray(self.discount, xp.float32) ** steps
         rewards = self._at(self.reward, time[:, None] + steps, env[:, None])
         last = time + length - 1
-        after = None if self.next_obs is None else self._at(self.next_obs, last, env)
         return Batch(
             obs=self._observation(time, env),
             action=self._at(self.action, time, env),
             reward=xp.sum(xp.where(going, powers * rewards, 0), axis=1).astype(xp.float32),
-            next_obs=self._observation(last + 1, env) if after is None else after,
+            next_obs=self._next(last, env),
             terminated=(self._at(self.flags, last, env) & TERMINATED) > 0,
-            number=(time * envs + env).astype(xp.int32),
+            number=time * envs + env,
             discount=(xp.asarray(self.discount, xp.float32) ** length).astype(xp.float32),
-            trail=self._trail(time, env, going, powers, rewards[:, 0]) if n > 1 else None,
+            trail=self._trail(time, env, going, powers, rewards[:, 0]),
             weight=drawn.weight,
             next_legal=None if self.next_legal is None else self._at(self.next_legal, last, env),
+        )
+
+    def _single(self, time: Numbers, env: Numbers, drawn: Draw) -> Batch:
+        """Return a batch of single steps, for which nothing is summed."""
+        xp = self.xp
+        return Batch(
+            obs=self._observation(time, env),
+            action=self._at(self.action, time, env),
+            reward=self._at(self.reward, time, env),
+            next_obs=self._next(time, env),
+            terminated=(self._at(self.flags, time, env) & TERMINATED) > 0,
+            number=time * self.action.shape[1] + env,
+            discount=xp.full(time.shape, self.discount, xp.float32),
+            weight=drawn.weight,
+            next_legal=None if self.next_legal is None else self._at(self.next_legal, time, env),
         )
 
     def observations(self, u: Floats) -> Shaped[HostArrays, "b ..."]:
@@ -126,7 +147,7 @@ class StepReplay(eqx.Module):
         time, env = divmod(number, self.action.shape[1])
         new = self.strategy.priorities(self.xp.asarray(errors))
         priority = _put(self.priority, (time % len(self.action), env), new)
-        return dataclasses.replace(self, priority=priority)
+        return self if self.xp is np else dataclasses.replace(self, priority=priority)
 
     @property
     def xp(self) -> Any:
@@ -178,13 +199,26 @@ class StepReplay(eqx.Module):
     @property
     def _range(self) -> tuple[Any, Any]:
         """The range of times that can be drawn: whole stacks before, returns after."""
-        oldest = self.xp.maximum(self.written - len(self.action), 0)
+        now, capacity = self._written, len(self.action)
         before, after = (self.stack, self.n_step) if self.stack else (1, self.n_step - 1)
-        full = self.written >= len(self.action)  # then the row before the oldest is the newest
-        return self.xp.where(full, oldest + before, 0), self.written - after
+        full, oldest = now >= capacity, now - capacity + before
+        # When it is full, the row before the oldest is the newest.
+        first = (oldest if full else 0) if self.xp is np else jnp.where(full, oldest, 0)
+        return first, now - after
+
+    @property
+    def _written(self) -> Any:
+        """Time steps so far; NumPy's scalars are slower than Python's."""
+        return int(self.written) if self.xp is np else self.written
 
     def _at(self, array: Any, time: Any, env: Any) -> Any:
         return array[time % len(self.action), env]
+
+    def _next(self, time: Any, env: Any) -> Any:
+        """Return the observation that followed a step."""
+        if self.next_obs is None:
+            return self._observation(time + 1, env)
+        return self._at(self.next_obs, time, env)
 
     def _observation(self, time: Any, env: Any) -> Any:
         """Return the observation of a time, stacked from its frames where needed."""

@@ -1,10 +1,10 @@
-"""Learning by steps around environments that step in Python or C++, with compiled verbs."""
+"""Learning by steps around environments that step in Python or C++, with compiled turns."""
 
+import dataclasses
 import itertools
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any
@@ -23,36 +23,85 @@ from surveyor.replay.steps import ENDED, StepReplay
 from surveyor.training import steps
 from surveyor.training.functional import DIAGNOSED, StepLoop
 from surveyor.training.runner import CHUNK_SECONDS, Chunk, Played, See, StepRunner
-from surveyor.types import EnvSpec, Transition
+from surveyor.training.steps import Learning
+from surveyor.types import PRNG, Batch, EnvSpec, Transition
 
 PLAY_SEED = 10**9
 """Added to the seeds of evaluations, so that they are far from those of training."""
 PLAY_ENVS = 8
 """Largest number of environments that an evaluation plays side by side."""
+UNKNOWN = -1
+"""An action that has not been chosen yet."""
 
 
-class Verbs:
-    """The functions of `steps`, compiled for one agent; they take over the state they return."""
+class Turn:
+    """What happens between two steps of the environments, as one compiled program.
 
-    def __init__(self, agent: Agent, spec: EnvSpec):
-        def act(learning, obs, key, legal):
-            key = jax.random.fold_in(jax.random.fold_in(key, 0), learning.step)
-            return steps.act(agent, learning, spec, obs, key, legal)
+    It observes a step, learns from batches and chooses the next actions; a part that is None or
+    empty is left out. State goes in and out as a flat list of arrays: taking modules apart and
+    putting them together takes longer than many a small network.
+    """
 
-        def observe(learning, obs, action, step, key):
-            key = jax.random.fold_in(jax.random.fold_in(key, 1), learning.step)
+    def __init__(self, agent: Agent, spec: EnvSpec, learning: Learning):
+        structure = jax.tree.structure(learning)
+
+        def turn(leaves, key, seen, batches, ahead):
+            learning, errors, action = jax.tree.unflatten(structure, leaves), None, None
+            apart = jax.lax.optimization_barrier  # the same bits as in programs of their own
+            if seen is not None:
+                learning = apart(observe(learning, key, *seen))
+            if batches:
+                learning, errors = apart(learn(learning, key, batches))
+            if ahead is not None:
+                into = jax.random.fold_in(jax.random.fold_in(key, 0), learning.step)
+                action = steps.act(agent, learning, spec, ahead[0], into, ahead[1])
+            return jax.tree.leaves(learning), action, errors
+
+        def learn(learning, key, batches):
+            def one(learning, batch):
+                into = jax.random.fold_in(jax.random.fold_in(key, 2), learning.gradient_steps)
+                return steps.update(agent, learning, batch, into)
+
+            if len(batches) == 1:
+                return one(learning, batches[0])
+            return jax.lax.scan(one, learning, jax.tree.map(lambda *x: jnp.stack(x), *batches))
+
+        def observe(learning, key, obs, action, step):
+            into = jax.random.fold_in(jax.random.fold_in(key, 1), learning.step)
             transitions = Transition(obs, action, step.reward, step.final, step.terminated)
-            seen = (step.score, step.ended, key, ~step.skipped)
-            return steps.observe(agent, learning, transitions, *seen)
+            happened = (step.score, step.ended, into, ~step.skipped)
+            return steps.observe(agent, learning, transitions, *happened)
 
-        def update(learning, batch, key):
-            key = jax.random.fold_in(jax.random.fold_in(key, 2), learning.gradient_steps)
-            return steps.update(agent, learning, batch, key)
+        self.structure, self.take = structure, jax.jit(turn, donate_argnums=0)
 
-        self.act = jax.jit(act)
-        self.observe = jax.jit(observe, donate_argnums=0)
-        self.update = jax.jit(update, donate_argnums=0)
-        self.report = jax.jit(partial(steps.report, agent), donate_argnums=0)
+
+class Under:
+    """Training that is under way: what `StepLoop` has, in the form that is fastest to change."""
+
+    def __init__(self, turn: Turn, loop: StepLoop, key: PRNG):
+        self.turn, self.key, self.replay = turn, key, loop.replay
+        self.leaves: Any = jax.tree.leaves(loop.learning)
+        self.obs, self.action = loop.obs, loop.env
+        # Counted here as well: asking the learner would mean waiting for it.
+        self.step, self.learnt = int(loop.learning.step), int(loop.learning.gradient_steps)
+
+    def take(self, seen: Any, batches: Any, ahead: Any) -> Any:
+        """Take a turn; return the errors of its last batch."""
+        after = self.turn.take(self.leaves, self.key, seen, batches, ahead)
+        self.leaves, action, errors = after
+        if action is not None:
+            self.action = np.asarray(action)
+        return errors
+
+    @property
+    def learning(self) -> Learning:
+        """The state of learning."""
+        return jax.tree.unflatten(self.turn.structure, self.leaves)
+
+    @property
+    def loop(self) -> StepLoop:
+        """The loop to hand over."""
+        return StepLoop(self.learning, self.replay, self.action, self.obs)
 
 
 class HostRunner(StepRunner):
@@ -81,22 +130,28 @@ class HostRunner(StepRunner):
         # Compiled, so that every array is a buffer of its own: all are donated.
         learning = jax.jit(partial(steps.start, self.agent, self.spec))(self.init_key)
         replay = StepReplay.create(self.spec, self.task.agent.schedule, host=True)
-        return StepLoop(learning, replay, None, obs)
+        return StepLoop(learning, replay, self._none_chosen, obs)
+
+    @property
+    def _none_chosen(self) -> np.ndarray:
+        """The actions for the next step, before they are chosen."""
+        return np.full(self.task.agent.schedule.envs, UNKNOWN, np.int32)
 
     def freeze(self, loop: StepLoop) -> tuple[PyTree, dict[str, Any]]:
         """Return the loop with only the filled part of its replay, and the environments."""
         rows = min(int(loop.replay.written), len(loop.replay.action))
         arrays = jax.tree.map(lambda x: x[:rows] if x.ndim else x, loop.replay)
-        return (loop.learning, arrays, loop.obs), {"env": self.envs.snapshot()}
+        return (loop.learning, arrays, loop.env, loop.obs), {"env": self.envs.snapshot()}
 
     def thaw(self, arrays: PyTree, more: dict[str, Any]) -> StepLoop:
-        learning, replay, _ = arrays
+        learning, replay, action, _ = arrays
         obs = self.envs.restore(self.task.seed, more["env"])
         if not self.envs.exact:  # then the episodes that were under way have been cut off
             replay.flags[(int(replay.written) - 1) % len(replay.flags)] |= ENDED
             under_way = attrgetter("episodes.returns", "episodes.lengths")
             learning = eqx.tree_at(under_way, learning, replace_fn=np.zeros_like)
-        return StepLoop(learning, replay, None, obs)
+            action = self._none_chosen
+        return StepLoop(learning, replay, action, obs)
 
     def frozen_shape(self, replay: bool = True) -> PyTree:
         """Return the shape of what `freeze` gives; the replay's arrays may be shorter."""
@@ -104,8 +159,9 @@ class HostRunner(StepRunner):
         obs = np.zeros((self.envs.count, *self.spec.shape), self.spec.dtype)
         learning = jax.eval_shape(partial(steps.start, self.agent, self.spec), self.init_key)
         schedule = self.task.agent.schedule
-        schedule = schedule if replay else replace(schedule, capacity=0)
-        return learning, StepReplay.create(self.spec, schedule, host=True), obs
+        schedule = schedule if replay else dataclasses.replace(schedule, capacity=0)
+        replay = StepReplay.create(self.spec, schedule, host=True)
+        return learning, replay, self._none_chosen, obs
 
     def read(self, observation: Any) -> np.ndarray:
         return self.envs.read(observation)
@@ -117,29 +173,29 @@ class HostRunner(StepRunner):
 
     def chunks(self, loop: StepLoop) -> Iterator[Chunk]:
         keep_memory()
-        verbs = Verbs(self.agent, self.spec)
-        # Counted here as well: asking the learner would mean waiting for it.
-        step, learnt = int(loop.learning.step), int(loop.learning.gradient_steps)
+        report = jax.jit(partial(steps.report, self.agent), donate_argnums=0)
+        now = Under(Turn(self.agent, self.spec, loop.learning), loop, self.train_key)
         recorded = handed_over = time.perf_counter()
-        since, pause = step, self.pauses(step)
-        while step < self.task.budget:
-            step += self.round.steps
-            loop, learnt = self._round(verbs, loop, step, learnt)
-            now = time.perf_counter()
+        since, pause = now.step, self.pauses(now.step)
+        if np.any(now.action == UNKNOWN):
+            now.take(None, (), (now.obs, self.envs.legal))
+        while now.step < self.task.budget:
+            self._round(now)
+            clock, step = time.perf_counter(), now.step
             last = step >= self.task.budget
             if last or step // self.round.steps % self.rounds_per_record == 0:
                 u = np.random.default_rng(self.task.seed).random(DIAGNOSED)
-                obs = loop.replay.observations(u) if int(loop.replay.count) else loop.obs
-                learning, metrics = verbs.report(loop.learning, obs)
-                loop = replace(loop, learning=learning)
-                record = self.record(loop, metrics, step - since, now - recorded)
-                yield Chunk(loop, [record], now - handed_over)
+                obs = now.replay.observations(u) if int(now.replay.count) else now.obs
+                learning, metrics = report(now.learning, obs)
+                now.leaves = jax.tree.leaves(learning)
+                record = self.record(now.loop, metrics, step - since, clock - recorded)
+                yield Chunk(now.loop, [record], clock - handed_over)
                 recorded = handed_over = time.perf_counter()
                 since = step
-            elif step >= pause or now - handed_over > CHUNK_SECONDS:
-                yield Chunk(loop, [], now - handed_over)
+            elif step >= pause or clock - handed_over > CHUNK_SECONDS:
+                yield Chunk(now.loop, [], clock - handed_over)
                 handed_over = time.perf_counter()
-                recorded += handed_over - now  # the time in between is not training
+                recorded += handed_over - clock  # the time in between is not training
             pause = pause if step < pause else self.pauses(step)
 
     def close(self) -> None:
@@ -163,26 +219,40 @@ class HostRunner(StepRunner):
         frames = self.task.frame_stack
         return StackedEnvs(envs, frames) if frames else envs
 
-    def _round(self, verbs: Verbs, loop: StepLoop, taken: int, learnt: int) -> tuple[StepLoop, int]:
-        """Act and learn for one round, up to `taken` steps; return the gradient steps too."""
-        schedule, key = self.task.agent.schedule, self.train_key
-        learning, replay, obs = loop.learning, loop.replay, loop.obs
-        for _ in range(self.round.acts):
-            action = np.asarray(verbs.act(learning, obs, key, self.envs.legal))
-            step = self.envs.step(action)
-            seen: Any = (obs, action, step.reward, step.final, step.terminated)
-            mask: Any = {"next_legal": step.final_legal}
-            replay = replay.add(Transition(*seen, **mask), step.ended, step.skipped)
-            learning = verbs.observe(learning, obs, action, step, key)
-            obs = step.obs
-        ready = taken > schedule.warmup and int(replay.count) > 0
-        for _ in range(self.round.updates if ready else 0):
-            u = np.random.default_rng([self.task.seed, learnt]).random(schedule.batch_size)
-            batch = replay.sample(u)
-            learning, errors = verbs.update(learning, batch, key)
-            learnt += 1
-            replay = replay.update_priorities(batch.number, errors)
-        return StepLoop(learning, replay, None, obs), learnt
+    def _round(self, now: Under) -> None:
+        """Act and learn for one round."""
+        schedule = self.task.agent.schedule
+        for act in range(self.round.acts):
+            step = self.envs.step(now.action)
+            steps = Transition(
+                now.obs, now.action, step.reward, step.final, step.terminated,
+                next_legal=step.final_legal,
+            )  # fmt: skip
+            now.replay = now.replay.add(steps, step.ended, step.skipped)
+            seen, now.obs = (now.obs, now.action, step), step.obs
+            now.step += len(now.action)
+            ready = now.step > schedule.warmup and now.replay.count > 0 < self.round.updates
+            if ready and act == self.round.acts - 1:
+                self._learn(now, seen)
+            else:
+                now.take(seen, (), (now.obs, self.envs.legal))
+
+    def _learn(self, now: Under, seen: Any) -> None:
+        """Observe a step, learn, and choose the next actions."""
+        schedule, ahead = self.task.agent.schedule, (now.obs, self.envs.legal)
+
+        def draw() -> Batch:
+            rng = np.random.default_rng([self.task.seed, now.learnt])
+            now.learnt += 1
+            return now.replay.sample(rng.random(schedule.batch_size))
+
+        if not now.replay.strategy.prioritised:
+            now.take(seen, [draw() for _ in range(self.round.updates)], ahead)
+            return
+        for left in reversed(range(self.round.updates)):  # a draw depends on the errors before it
+            batch = draw()
+            errors = now.take(seen, [batch], None if left else ahead)
+            now.replay, seen = now.replay.update_priorities(batch.number, errors), None
 
 
 def play(
