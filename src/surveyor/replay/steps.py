@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int, PyTree, Shaped, UInt8
 
+from surveyor.replay.ring import Ring
 from surveyor.replay.strategies import Draw, Floats, Numbers, Strategy, Uniform, fitting
 from surveyor.types import Batch, EnvSpec, HostArrays, Schedule, Trail, Transition
 
@@ -19,6 +20,8 @@ Flags = Bool[HostArrays, " envs"]
 TERMINATED, ENDED, SKIPPED = 1, 2, 4
 """Bits of `flags`: nothing follows as far as learning is concerned; another episode follows; no
 step at all, because the environment only began an episode."""
+WRITTEN_ONCE = ("obs", "next_obs", "action", "reward", "next_legal")
+"""Arrays whose rows never change; a resumed run may add to `flags`, and learning to `priority`."""
 
 
 class StepReplay(eqx.Module):
@@ -127,6 +130,17 @@ class StepReplay(eqx.Module):
         new = self.strategy.priorities(self.xp.asarray(errors))
         priority = _put(self.priority, (time % len(self.action), env), new)
         return dataclasses.replace(self, priority=priority)
+
+    def split(self) -> tuple[Ring, "StepReplay"]:
+        arrays = {name: getattr(self, name) for name in WRITTEN_ONCE}
+        arrays = {name: array for name, array in arrays.items() if array is not None}
+        rest = eqx.tree_at(
+            lambda r: [getattr(r, name) for name in arrays], self, [None] * len(arrays)
+        )
+        return Ring(arrays, self.written, len(self.flags)), rest
+
+    def joined(self, ring: Ring) -> "StepReplay":
+        return dataclasses.replace(self, **ring.arrays)
 
     @property
     def xp(self) -> Any:

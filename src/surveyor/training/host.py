@@ -22,7 +22,7 @@ from surveyor.envs.stacking import StackedEnvs
 from surveyor.replay.steps import ENDED, StepReplay
 from surveyor.training import steps
 from surveyor.training.functional import DIAGNOSED, StepLoop
-from surveyor.training.runner import CHUNK_SECONDS, Chunk, Played, See, StepRunner
+from surveyor.training.runner import CHUNK_SECONDS, Chunk, Frozen, Played, See, StepRunner
 from surveyor.types import EnvSpec, Transition
 
 PLAY_SEED = 10**9
@@ -83,29 +83,30 @@ class HostRunner(StepRunner):
         replay = StepReplay.create(self.spec, self.task.agent.schedule, host=True)
         return StepLoop(learning, replay, None, obs)
 
-    def freeze(self, loop: StepLoop) -> tuple[PyTree, dict[str, Any]]:
-        """Return the loop with only the filled part of its replay, and the environments."""
-        rows = min(int(loop.replay.written), len(loop.replay.action))
-        arrays = jax.tree.map(lambda x: x[:rows] if x.ndim else x, loop.replay)
-        return (loop.learning, arrays, loop.obs), {"env": self.envs.snapshot()}
+    def freeze(self, loop: StepLoop) -> Frozen:
+        """Return the loop in parts, and the environments."""
+        ring, rest = loop.replay.split()
+        return Frozen((loop.learning, rest, loop.obs), ring, {"env": self.envs.snapshot()})
 
-    def thaw(self, arrays: PyTree, more: dict[str, Any]) -> StepLoop:
-        learning, replay, _ = arrays
-        obs = self.envs.restore(self.task.seed, more["env"])
+    def thaw(self, frozen: Frozen) -> StepLoop:
+        learning, rest, _ = frozen.state
+        obs = self.envs.restore(self.task.seed, frozen.more["env"])
+        replay = jax.tree.map(np.array, rest)  # copies, which can be written
         if not self.envs.exact:  # then the episodes that were under way have been cut off
             replay.flags[(int(replay.written) - 1) % len(replay.flags)] |= ENDED
             under_way = attrgetter("episodes.returns", "episodes.lengths")
             learning = eqx.tree_at(under_way, learning, replace_fn=np.zeros_like)
+        replay = replay if frozen.ring is None else replay.joined(frozen.ring)
         return StepLoop(learning, replay, None, obs)
 
-    def frozen_shape(self, replay: bool = True) -> PyTree:
-        """Return the shape of what `freeze` gives; the replay's arrays may be shorter."""
+    def frozen_shape(self, replay: bool = True) -> Frozen:
+        """Return the shape of what `freeze` gives; the ring has arrays to read rows into."""
         self.envs.begin(self.task.seed)  # which tells whether there is a mask
         obs = np.zeros((self.envs.count, *self.spec.shape), self.spec.dtype)
         learning = jax.eval_shape(partial(steps.start, self.agent, self.spec), self.init_key)
-        schedule = self.task.agent.schedule
-        schedule = schedule if replay else replace(schedule, capacity=0)
-        return learning, StepReplay.create(self.spec, schedule, host=True), obs
+        create = partial(StepReplay.create, self.spec, self.task.agent.schedule)
+        rest = jax.eval_shape(lambda: create().split()[1])  # allocates nothing
+        return Frozen((learning, rest, obs), create(host=True).split()[0] if replay else None, {})
 
     def read(self, observation: Any) -> np.ndarray:
         return self.envs.read(observation)
