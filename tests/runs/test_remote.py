@@ -1,6 +1,8 @@
 """Storage at URLs, backed by a folder that tests can block."""
 
+import dataclasses
 import errno
+import itertools
 import threading
 import time
 import zipfile
@@ -182,3 +184,96 @@ def test_unreachable_storage_is_retried_until_the_timeout(tmp_path):
 def test_an_unknown_url_scheme_is_refused():
     with pytest.raises(sv.SurveyorError, match="cannot be used as storage"):
         storage.at("nowhere://bucket")
+
+
+ROWS = "checkpoint/replay"
+
+
+@pytest.fixture
+def grown(monkeypatch):
+    """Return a function that trains a claimed run by a chunk and writes a checkpoint."""
+    monkeypatch.setattr("surveyor.training.episode_runner.CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr("surveyor.runs.replay_log.LEAST_ROWS", 16)
+    agent = dataclasses.replace(
+        sv.SUPlus.preset("tree"), features=4, novelty=2, batch_size=4, gradient_steps=1,
+        replay="uniform", replay_capacity=64,
+    )  # fmt: skip
+    config = api.configure(agent, "Tree-4", episodes=400, stop_when_solved=False)
+
+    def grow(claim, chunks=1):
+        run = api.begin(config, claim.root)
+        for n, _ in enumerate(run.advance(), 1):
+            if n == chunks:
+                break
+        run.checkpoint()
+        return run
+
+    return config.name, grow
+
+
+def watched(monkeypatch):
+    """Return a list of all uploads and removals from now on, without leases."""
+    done, upload, remove = [], remote.Remote.upload, remote.Remote.remove
+
+    def note(word, function):
+        def noted(self, name, *content):
+            if not name.endswith("lease.json"):
+                done.append((word, name.partition("/")[2]))
+            return function(self, name, *content)
+
+        return noted
+
+    monkeypatch.setattr(remote.Remote, "upload", note("upload", upload))
+    monkeypatch.setattr(remote.Remote, "remove", note("remove", remove))
+    return done
+
+
+def test_rows_are_uploaded_before_the_checkpoint_and_once(tmp_path, monkeypatch, grown):
+    name, grow = grown
+    done = watched(monkeypatch)
+    seen = []
+    for _ in range(5):
+        with remote.Remote(f"file://{tmp_path}").claimed(name) as claim:
+            run = grow(claim)
+            local = {file.name for file in (run.folder.path / ROWS).iterdir()}
+        there = {file.name for file in (tmp_path / name / ROWS).iterdir()}
+        assert there == local
+        state = done.index(("upload", "checkpoint/state.npz"))
+        rows = [(word, what) for word, what in done if what.startswith(ROWS)]
+        for step in rows:
+            assert (done.index(step) < state) == (step[0] == "upload")
+        seen.append(rows)
+        done.clear()
+    uploads = [{what for word, what in rows if word == "upload"} for rows in seen]
+    for earlier, later in itertools.pairwise(uploads):
+        assert len(earlier & later) <= 1  # the segment that was not yet complete
+    assert any(word == "remove" for rows in seen for word, _ in rows)
+    stored = RunFolder.open(tmp_path / name)
+    assert all(map(np.array_equal, *map(jax.tree.leaves, (sv.load(stored.path).loop, run.loop))))
+
+
+def test_an_upload_that_ends_before_the_checkpoint_leaves_the_last_one(
+    tmp_path, monkeypatch, grown
+):
+    name, grow = grown
+    where = remote.Remote(f"file://{tmp_path}")
+    with where.claimed(name) as claim:
+        before = jax.tree.leaves(grow(claim, 4).loop)
+    upload = remote.Remote.upload
+
+    def lost(self, file, content):
+        if file.endswith("state.npz"):
+            raise SystemExit  # the process is killed
+        upload(self, file, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(remote.Remote, "upload", lost)
+        with pytest.raises(SystemExit), where.claimed(name) as claim:
+            grow(claim, 2)
+    assert all(map(np.array_equal, before, jax.tree.leaves(sv.load(tmp_path / name).loop)))
+    with where.claimed(name) as claim:
+        after = grow(claim, 3)
+        local = {file.name for file in (after.folder.path / ROWS).iterdir()}
+    found = sv.load(tmp_path / name)
+    assert all(map(np.array_equal, *map(jax.tree.leaves, (found.loop, after.loop))))
+    assert {file.name for file in (tmp_path / name / ROWS).iterdir()} == local

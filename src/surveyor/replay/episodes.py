@@ -1,5 +1,6 @@
 """The replay of runs by episodes: a ring of past transitions, and the best episode beside it."""
 
+import dataclasses
 from functools import partial
 
 import equinox as eqx
@@ -7,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from surveyor.replay.ring import Ring
 from surveyor.replay.strategies import Floats, Numbers, Strategy
 from surveyor.types import Batch, Mask, Transition
 
@@ -83,6 +85,15 @@ class EpisodeReplay(eqx.Module):
     def update_priorities(self, number: Numbers, errors: Floats) -> "EpisodeReplay":
         """Return the replay as it is: none of its strategies has priorities."""
         return self
+
+    def split(self) -> tuple[Ring, "EpisodeReplay"]:
+        """Return the ring, and the replay with nothing but the best episode in its storage."""
+        ring = Ring({"storage": self.storage}, self.written, self.capacity)
+        return ring, eqx.tree_at(lambda r: r.storage, self, self.storage[self.capacity :])
+
+    def joined(self, ring: Ring) -> "EpisodeReplay":
+        storage = jnp.asarray(ring.arrays["storage"]).at[ring.capacity :].set(self.storage)
+        return dataclasses.replace(self, storage=storage)
 
     def uniform(self, u: Floats) -> Numbers:
         """Return numbers of transitions in the ring, all equally likely."""

@@ -8,10 +8,12 @@ import dataclasses
 from dataclasses import field
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int, PyTree, Shaped, UInt8
 
+from surveyor.replay.ring import Ring
 from surveyor.replay.strategies import Draw, Floats, Numbers, Strategy, Uniform, fitting
 from surveyor.types import Batch, EnvSpec, HostArrays, Schedule, Trail, Transition, pytree
 
@@ -20,6 +22,8 @@ STATIC = {"static": True}
 TERMINATED, ENDED, SKIPPED = 1, 2, 4
 """Bits of `flags`: nothing follows as far as learning is concerned; another episode follows; no
 step at all, because the environment only began an episode."""
+WRITTEN_ONCE = ("obs", "next_obs", "action", "reward", "next_legal")
+"""Arrays whose rows never change; a resumed run may add to `flags`, and learning to `priority`."""
 
 
 @pytree
@@ -148,6 +152,17 @@ class StepReplay:
         new = self.strategy.priorities(self.xp.asarray(errors))
         priority = _put(self.priority, (time % len(self.action), env), new)
         return self if self.xp is np else dataclasses.replace(self, priority=priority)
+
+    def split(self) -> tuple[Ring, "StepReplay"]:
+        arrays = {name: getattr(self, name) for name in WRITTEN_ONCE}
+        arrays = {name: array for name, array in arrays.items() if array is not None}
+        rest = eqx.tree_at(
+            lambda r: [getattr(r, name) for name in arrays], self, [None] * len(arrays)
+        )
+        return Ring(arrays, self.written, len(self.flags)), rest
+
+    def joined(self, ring: Ring) -> "StepReplay":
+        return dataclasses.replace(self, **ring.arrays)
 
     @property
     def xp(self) -> Any:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Float, Int, PyTree
 
 from surveyor.errors import SurveyorError, unknown
+from surveyor.replay.ring import Ring
 from surveyor.types import Batch, HostArrays
 
 Numbers = Int[HostArrays, " b"]
@@ -30,6 +31,14 @@ class Replay(Protocol):
 
     def update_priorities(self, number: Numbers, errors: Floats) -> "Replay":
         """Draw these transitions by their new errors, if the strategy has priorities."""
+        ...
+
+    def split(self) -> tuple[Ring, "Replay"]:
+        """Return the rows that do not change once they are written, and the replay without them."""
+        ...
+
+    def joined(self, ring: Ring) -> "Replay":
+        """Return a replay without rows, as `split` left it, with these rows."""
         ...
 
 

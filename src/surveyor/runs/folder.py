@@ -4,6 +4,7 @@
   config.json            configuration and versions, sufficient to repeat the run
   metrics.jsonl          one record per test interval, append-only
   checkpoint/state.npz   training state, replaced atomically
+  checkpoint/replay/     rows of the replay, appended before the state that counts them
   result.json            result, once the run has finished
   failure.json           reason, if the run could not continue
   stopped.json           reason, if a callback stopped the run
@@ -26,9 +27,11 @@ from jaxtyping import PyTree
 
 from surveyor.agents.base import Agent
 from surveyor.errors import HeldError, SurveyorError, require_run
+from surveyor.replay.ring import Ring
 from surveyor.runs import checkpoint, json_files
 from surveyor.runs.config import Config, versions
 from surveyor.runs.json_files import Record
+from surveyor.runs.replay_log import ReplayLog
 
 CHECKPOINT, BEST = "checkpoint/state.npz", "best/state.npz"
 FILES = ("config.json", "metrics.jsonl", CHECKPOINT, BEST, "tests.json", "result.json")
@@ -38,6 +41,7 @@ TAIL_BYTES = 32_768
 """Size of the end of metrics.jsonl that `newest_metrics` reads."""
 
 Arrays = dict[str, np.ndarray]
+Restored = tuple[PyTree, Ring | None, Record]
 
 _claimed: set[Path] = set()  # by this process
 
@@ -50,7 +54,7 @@ class RunFolder:
         files = [self.path / file for file in FILES]
         self._config, self._metrics, self._checkpoint, self._best = files[:4]
         self._evaluations, self._result, self._failure, self._stopped = files[4:]
-        self._snapshots = self.path / "beliefs"
+        self._snapshots, self._log = self.path / "beliefs", ReplayLog(self._checkpoint)
 
     @classmethod
     def create(cls, path: Path, config: Config) -> "RunFolder":
@@ -60,7 +64,8 @@ class RunFolder:
             path.mkdir(parents=not claimed, exist_ok=True)
             for file in reversed(FILES[1:]):
                 (path / file).unlink(missing_ok=True)
-            shutil.rmtree(folder._snapshots, ignore_errors=True)
+            for files in (folder._snapshots, folder._log.folder):
+                shutil.rmtree(files, ignore_errors=True)
             json_files.write(folder._config, config.to_json())
         except OSError as error:
             if claimed:  # it existed a moment ago, so storage may return
@@ -102,11 +107,8 @@ class RunFolder:
 
     def outcome(self, *, any_version: bool = False) -> Record | None:
         """Return the result of an ended run, made with the installed versions or any, else None."""
-        known = (
-            json_files.read(self._config) is not None
-            if any_version
-            else self.made_by_this_version()
-        )
+        found = json_files.read(self._config)
+        known = found is not None if any_version else self.made_by_this_version()
         return self.result() if known else None
 
     def result(self) -> Record | None:
@@ -141,15 +143,28 @@ class RunFolder:
                 file.flush()
                 os.fsync(file.fileno())
 
-    def save(self, arrays: PyTree, meta: Record) -> None:
+    def save(self, state: PyTree, ring: Ring, meta: Record) -> None:
         """Write a checkpoint; `meta` has the digest of the `run` and the number of `records`."""
-        checkpoint.save(self._checkpoint, arrays, meta)
+        with self._log.appended(ring) as log:
+            checkpoint.save(self._checkpoint, state, {**meta, "log": log})
 
-    def restore(self, like: PyTree, *, part: bool = False) -> tuple[PyTree, Record] | None:
-        """Return arrays and metadata of the last checkpoint, or None; see `checkpoint.load`."""
-        if not self._checkpoint.exists():
-            return None
-        arrays, meta = checkpoint.load(self._checkpoint, like, part=part)
+    def restore(self, state: PyTree, ring: Ring | None) -> Restored | None:
+        """Return state, ring and metadata of the last checkpoint, or None if there is none.
+
+        They are like `state` and `ring`, whose NumPy arrays are filled. Without a ring, no rows are
+        read.
+        """
+        while self._checkpoint.exists():
+            stamp = self._checkpoint.stat().st_mtime_ns
+            try:
+                return self._restored(state, ring)
+            except SurveyorError:  # was it replaced, and were rows removed that it needed?
+                if stamp == self._checkpoint.stat().st_mtime_ns:
+                    raise
+        return None
+
+    def _restored(self, state: PyTree, ring: Ring | None) -> Restored:
+        state, meta = checkpoint.load(self._checkpoint, state)
         if meta["run"] != self.config().digest():
             raise SurveyorError(
                 f"The checkpoint in '{self.path}' was written with other hyperparameters than "
@@ -160,7 +175,8 @@ class RunFolder:
                 f"'{self._metrics}' has {written} records, fewer than the {meta['records']} of the "
                 "checkpoint; it was changed or damaged."
             )
-        return arrays, meta  # nothing was changed: another process may be training the run
+        # Nothing is changed: another process may be training the run.
+        return state, None if ring is None else self._log.read(meta["log"], ring), meta
 
     @contextlib.contextmanager
     def claimed(self) -> Iterator[None]:

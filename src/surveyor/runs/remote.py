@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from surveyor.errors import HeldError, SurveyorError, imported, require
+from surveyor.runs import replay_log
 from surveyor.runs.config import Config
 from surveyor.runs.folder import BEST, CHECKPOINT, FILES, Record
 from surveyor.runs.storage import TIMEOUT, Claim, Storage
@@ -27,6 +28,8 @@ LEASE_SECONDS = 60.0
 """Lease lifetime in seconds; renewed every third of it."""
 SETTLE_SECONDS = 1.0
 """Seconds between writing a lease and checking that no other process overwrote it."""
+ROWS = str(Path(CHECKPOINT).parent / replay_log.FOLDER)
+"""Folder of the rows of a run's replay."""
 PUBLISH_SECONDS, PUBLISH_SHARE = 10.0, 0.05
 """Least seconds between uploads of a run, and largest share of the time that goes into them."""
 
@@ -49,7 +52,7 @@ class Remote(Storage):
         _remove_stale_folders()
         prefix = f"surveyor-{os.getpid()}-"
         with self._leased(name), tempfile.TemporaryDirectory(prefix=prefix) as scratch:
-            self._retry(lambda: self._fetch(Path(scratch), [f"{name}/{file}" for file in FILES]))
+            self._retry(lambda: self._fetch_run(Path(scratch), name))
             uploads = _Uploads(self, name, Path(scratch) / name)
             try:
                 yield Claim(Path(scratch), uploads.publish, f"{self.place}/{name}")
@@ -109,6 +112,15 @@ class Remote(Storage):
             if beliefs and self._files.isdir(snapshots):
                 files += [f"{name}/beliefs/{file}" for file in self._list(snapshots)]
             self._fetch(scratch, files)
+
+    def _fetch_run(self, scratch: Path, name: str) -> None:
+        """Download all files that training continues from."""
+        self._files.invalidate_cache()
+        rows, folder = [], f"{self._root}/{name}/{ROWS}"
+        if self._files.isdir(folder):
+            rows = [f for f in self._list(folder) if f.endswith(replay_log.SUFFIX)]
+        files = [*FILES, *(f"{ROWS}/{file}" for file in rows)]
+        self._fetch(scratch, [f"{name}/{file}" for file in files])
 
     def _list(self, folder: str) -> list[str]:
         found = self._files.ls(folder, detail=False)
@@ -211,7 +223,7 @@ class _Uploads:
 
     def __init__(self, storage: Remote, name: str, folder: Path):
         self._storage, self._name, self._folder = storage, name, folder
-        self._uploaded = {file: self._stamp(file) for file in FILES}
+        self._uploaded = {file: self._stamp(file) for file in (*self._rows(), *FILES)}
         self._due = time.monotonic() + PUBLISH_SECONDS
 
     def publish(self) -> None:
@@ -228,10 +240,13 @@ class _Uploads:
         self._due = after + max(PUBLISH_SECONDS, (after - now) / PUBLISH_SHARE)
 
     def upload(self) -> None:
-        """Upload changed files, the metrics before the checkpoint that refers to them."""
+        """Upload changed files, rows and metrics before the checkpoint that refers to them.
+
+        Remove those that are gone after that, because the previous checkpoint refers to them.
+        """
         self._storage.check(self._name)
-        snapshots = sorted(path.name for path in (self._folder / "beliefs").glob("*.npz"))
-        for file in (*FILES, *(f"beliefs/{name}" for name in snapshots)):
+        there = [*self._rows(), *FILES, *self._find("beliefs", ".npz")]
+        for file in dict.fromkeys([*there, *self._uploaded]):
             stamp, name = self._stamp(file), f"{self._name}/{file}"
             if stamp is None and self._uploaded.get(file) is not None:
                 self._storage.remove(name)
@@ -239,6 +254,14 @@ class _Uploads:
                 with open(self._folder / file, "rb") as content:
                     self._storage.upload(name, content)
             self._uploaded[file] = stamp
+
+    def _rows(self) -> list[str]:
+        return self._find(ROWS, replay_log.SUFFIX)
+
+    def _find(self, folder: str, suffix: str) -> list[str]:
+        """Return the files in a folder of the run whose names end with `suffix`."""
+        found = (self._folder / folder).glob(f"*{suffix}")
+        return sorted(f"{folder}/{path.name}" for path in found)
 
     def _stamp(self, file: str) -> int | None:
         path = self._folder / file

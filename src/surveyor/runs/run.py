@@ -20,6 +20,7 @@ from surveyor.errors import SurveyorError, require
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
 from surveyor.training import Runner, runner
+from surveyor.training.runner import Frozen
 from surveyor.types import EnvSpec, QPosterior
 
 CHECKPOINT_SECONDS, CHECKPOINT_SHARE = 2.0, 0.05
@@ -81,12 +82,12 @@ class Run:
             gymnasium_ids.require_imported(config.env)
         run = cls(config, None, [], folder=folder, whole=replay and not best)
         run.stopped = folder.stop_reason()
-        restored = folder.restore(run.runner.frozen_shape(replay), part=not replay)
+        restored = folder.restore(*run.runner.frozen_shape(run.whole)[:2])
         if restored is None:
             run.loop = run.runner.start()
         else:
-            arrays, meta = restored
-            run.loop = run.runner.thaw(arrays, meta["more"])
+            state, ring, meta = restored
+            run.loop = run.runner.thaw(Frozen(state, ring, meta["more"]))
             run.metrics, run.seconds = folder.metrics()[: meta["records"]], meta["seconds"]
         if best:
             if (found := run.read_best()) is None:
@@ -170,6 +171,7 @@ class Run:
         calls `checkpoint`, so that nothing is lost.
         """
         if not self.finished:
+            require(self.whole, "This run was opened without its replay, so it cannot be trained.")
             with contextlib.nullcontext() if self.folder is None else self.folder.held():
                 self.stopped = None
                 if before is not None:
@@ -212,9 +214,9 @@ class Run:
 
     def _write(self, folder: RunFolder) -> None:
         require(self.whole, "This run was opened without its replay, so it cannot be saved.")
-        arrays, more = self.runner.freeze(self.loop)
+        state, ring, more = self.runner.freeze(self.loop)
         counts = {"records": len(self.metrics), "seconds": self.seconds}
-        folder.save(arrays, {"run": self.config.digest(), **counts, "more": more})
+        folder.save(state, ring, {"run": self.config.digest(), **counts, "more": more})
 
     def save(self, path: str | Path) -> Path:
         """Write a copy of this run to the folder `path`, which `surveyor.load` reads back."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from surveyor.envs.base import Environment
 from surveyor.runs.config import Config
+from surveyor.runs.replay_log import PARTS
 from surveyor.runs.run import Run
 
 PROCESS_BYTES = 600_000_000
@@ -24,7 +25,7 @@ class Estimate(NamedTuple):
     memory: int
     """Peak of main memory in bytes."""
     disk: int
-    """Size of its folder in bytes while a checkpoint is replaced."""
+    """Largest size of its folder in bytes: the replay once, all else twice while it is replaced."""
 
 
 def estimates(configs: list[Config]) -> list[Estimate]:
@@ -36,14 +37,18 @@ def estimates(configs: list[Config]) -> list[Estimate]:
 
 
 def estimate(config: Config) -> Estimate:
-    """Estimate time from measured speeds, memory and disk from the arrays in a checkpoint."""
-    leaves = jax.tree.leaves(Run(config, None, []).runner.frozen_shape())
-    size = sum(_size(leaf, config.budget) for leaf in leaves)
+    """Estimate time from measured speeds, memory and disk from the arrays of a checkpoint."""
+    frozen = Run(config, None, []).runner.frozen_shape()
+    state, rows = (
+        sum(_size(leaf, config.budget) for leaf in jax.tree.leaves(part))
+        for part in (frozen.state, frozen.ring)
+    )
     seconds, source = config.budget / config.family.steps_per_second, config.make()
     if isinstance(source, Environment):
         updates = config.agent.schedule.updates
         seconds = config.budget * (updates * GRADIENT_STEP + source.horizon * ACTING_STEP)
-    return Estimate(seconds, PROCESS_BYTES + size, 2 * size + 1_000_000)
+    disk = 2 * state + round(rows * (1 + 1 / PARTS)) + 1_000_000
+    return Estimate(seconds, PROCESS_BYTES + state + rows, disk)
 
 
 def _size(leaf: Any, budget: int) -> int:

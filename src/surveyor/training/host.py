@@ -1,6 +1,5 @@
 """Learning by steps around environments that step in Python or C++, with compiled turns."""
 
-import dataclasses
 import itertools
 import time
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from surveyor.envs.stacking import StackedEnvs
 from surveyor.replay.steps import ENDED, StepReplay
 from surveyor.training import steps
 from surveyor.training.functional import DIAGNOSED, StepLoop
-from surveyor.training.runner import CHUNK_SECONDS, Chunk, Played, See, StepRunner
+from surveyor.training.runner import CHUNK_SECONDS, Chunk, Frozen, Played, See, StepRunner
 from surveyor.training.steps import Learning
 from surveyor.types import PRNG, Batch, EnvSpec, Transition
 
@@ -137,31 +136,33 @@ class HostRunner(StepRunner):
         """The actions for the next step, before they are chosen."""
         return np.full(self.task.agent.schedule.envs, UNKNOWN, np.int32)
 
-    def freeze(self, loop: StepLoop) -> tuple[PyTree, dict[str, Any]]:
-        """Return the loop with only the filled part of its replay, and the environments."""
-        rows = min(int(loop.replay.written), len(loop.replay.action))
-        arrays = jax.tree.map(lambda x: x[:rows] if x.ndim else x, loop.replay)
-        return (loop.learning, arrays, loop.env, loop.obs), {"env": self.envs.snapshot()}
+    def freeze(self, loop: StepLoop) -> Frozen:
+        """Return the loop in parts, and the environments."""
+        ring, rest = loop.replay.split()
+        state = (loop.learning, rest, loop.env, loop.obs)
+        return Frozen(state, ring, {"env": self.envs.snapshot()})
 
-    def thaw(self, arrays: PyTree, more: dict[str, Any]) -> StepLoop:
-        learning, replay, action, _ = arrays
-        obs = self.envs.restore(self.task.seed, more["env"])
+    def thaw(self, frozen: Frozen) -> StepLoop:
+        learning, rest, action, _ = frozen.state
+        obs = self.envs.restore(self.task.seed, frozen.more["env"])
+        replay = jax.tree.map(np.array, rest)  # copies, which can be written
         if not self.envs.exact:  # then the episodes that were under way have been cut off
             replay.flags[(int(replay.written) - 1) % len(replay.flags)] |= ENDED
             under_way = attrgetter("episodes.returns", "episodes.lengths")
             learning = eqx.tree_at(under_way, learning, replace_fn=np.zeros_like)
             action = self._none_chosen
+        replay = replay if frozen.ring is None else replay.joined(frozen.ring)
         return StepLoop(learning, replay, action, obs)
 
-    def frozen_shape(self, replay: bool = True) -> PyTree:
-        """Return the shape of what `freeze` gives; the replay's arrays may be shorter."""
+    def frozen_shape(self, replay: bool = True) -> Frozen:
+        """Return the shape of what `freeze` gives; the ring has arrays to read rows into."""
         self.envs.begin(self.task.seed)  # which tells whether there is a mask
         obs = np.zeros((self.envs.count, *self.spec.shape), self.spec.dtype)
         learning = jax.eval_shape(partial(steps.start, self.agent, self.spec), self.init_key)
-        schedule = self.task.agent.schedule
-        schedule = schedule if replay else dataclasses.replace(schedule, capacity=0)
-        replay = StepReplay.create(self.spec, schedule, host=True)
-        return learning, replay, self._none_chosen, obs
+        create = partial(StepReplay.create, self.spec, self.task.agent.schedule)
+        rest = jax.eval_shape(lambda: create().split()[1])  # allocates nothing
+        ring = create(host=True).split()[0] if replay else None
+        return Frozen((learning, rest, self._none_chosen, obs), ring, {})
 
     def read(self, observation: Any) -> np.ndarray:
         return self.envs.read(observation)

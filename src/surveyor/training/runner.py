@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -61,6 +62,17 @@ class Chunk(NamedTuple):
     seconds: float
 
 
+class Frozen(NamedTuple):
+    """A loop as a checkpoint holds it."""
+
+    state: PyTree
+    """Arrays that every checkpoint writes."""
+    ring: PyTree
+    """Rows of the replay, a `Ring`; a checkpoint writes those that are new. None without them."""
+    more: Record
+    """A little JSON."""
+
+
 class Played(NamedTuple):
     """Greedy episodes."""
 
@@ -75,7 +87,7 @@ class Played(NamedTuple):
 class Runner(abc.ABC):
     """Trains the agent of a task; everything that changes is in the loop that it hands over.
 
-    Every loop has an `agent_state`.
+    Every loop has an `agent_state` and a `replay`.
     """
 
     threaded_snapshots: ClassVar[bool] = False
@@ -142,12 +154,13 @@ class Runner(abc.ABC):
     def snapshot(self, inputs: PyTree, at: int) -> dict[str, Any] | None:
         """Return what the agent believes as arrays; None where nothing can be shown."""
 
-    def frozen_shape(self, replay: bool = True) -> PyTree:
+    def frozen_shape(self, replay: bool = True) -> Frozen:
         """Return structure, shapes and types of what `freeze` gives, to read a checkpoint into.
 
-        Without the replay, where that is possible, it only serves to look at what was learnt.
+        Without the rows of its replay, a run can only be used, not trained.
         """
-        return jax.eval_shape(self.start)
+        state, ring = jax.eval_shape(lambda: self.freeze(self.start())[:2])
+        return Frozen(state, ring if replay else None, {})
 
     def read(self, observation: Any) -> np.ndarray:
         """Return observations of the environment as its agent takes them; raise for others."""
@@ -164,13 +177,16 @@ class Runner(abc.ABC):
         require(given is None, f"{self.task.env} has no mask of its actions.")
         return None
 
-    def freeze(self, loop: PyTree) -> tuple[PyTree, dict[str, Any]]:
-        """Return a loop as arrays and a little JSON, for a checkpoint."""
-        return loop, {}
+    def freeze(self, loop: PyTree) -> Frozen:
+        """Return a loop in parts, for a checkpoint."""
+        ring, rest = loop.replay.split()
+        return Frozen(eqx.tree_at(lambda loop: loop.replay, loop, rest), ring, {})
 
-    def thaw(self, arrays: PyTree, more: dict[str, Any]) -> PyTree:
+    def thaw(self, frozen: Frozen) -> PyTree:
         """Return the loop of a checkpoint."""
-        return arrays
+        loop, ring = frozen.state, frozen.ring
+        replay = loop.replay if ring is None else loop.replay.joined(ring)
+        return eqx.tree_at(lambda loop: loop.replay, loop, replay)
 
     def close(self) -> None:  # noqa: B027
         """Release what the environment holds."""
