@@ -89,7 +89,8 @@ def test_a_folder_that_cannot_be_written_is_left_alone(tmp_path):
     assert run(tmp_path / "file") == (0, "None")
 
 
-def test_the_least_recently_used_programs_are_removed(tmp_path):
+def test_the_least_recently_used_programs_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(_programs, "EVERY", 1)
     cache = Programs(tmp_path, limit=250)
     cache._path.mkdir()
     for number, name in enumerate("abc"):

@@ -17,8 +17,10 @@ VARIABLE = "SURVEYOR_CACHE"
 """Environment variable with another folder for the cache, or `off`."""
 LIMIT = 1 << 30
 """Largest size in bytes, of all versions together."""
-LEAST_SECONDS = 0.05
+LEAST_SECONDS = 0.01
 """Programs that compile faster are not kept."""
+EVERY = 32
+"""Programs that a process writes before it looks at the size again."""
 SUFFIX = ".program"
 
 
@@ -55,6 +57,7 @@ class Programs:
 
     def __init__(self, root: Path, limit: int = LIMIT):
         self._root, self._path, self._limit = root, root / version(), limit
+        self._written = 0
 
     def get(self, key: str) -> bytes | None:
         """Return a program, or None if it is not there or not what was written."""
@@ -81,7 +84,9 @@ class Programs:
         except OSError:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
-        self._shrink()
+        if self._written % EVERY == 0:
+            self._shrink()
+        self._written += 1
 
     def _shrink(self) -> None:
         """Remove the programs that have not been used for longest, down to the limit."""

@@ -73,7 +73,7 @@ class Source:
         """Return a dataclass with the options of a class and of its bases, and nothing else."""
         parents = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
         found = [self._evaluate(parent) for parent in parents]
-        bases = tuple(base for base in found if dataclasses.is_dataclass(base))
+        bases: Any = tuple(base for base in found if dataclasses.is_dataclass(base))
         hints, body = {}, {}
         for each in node.body:
             match each:
@@ -88,7 +88,8 @@ class Source:
 
     def _evaluate(self, node: ast.expr) -> Any:
         code = compile(ast.Expression(node), self._module, "eval")
-        return eval(code, {"__builtins__": builtins}, self)
+        names: Any = self
+        return eval(code, {"__builtins__": builtins}, names)
 
 
 @functools.cache

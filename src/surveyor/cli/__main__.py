@@ -1,7 +1,5 @@
 """Run the command line: `python -m surveyor.cli`."""
 
-import sys
+from surveyor.cli import run
 
-from surveyor.cli import main
-
-sys.exit(main())
+run()

@@ -152,8 +152,8 @@ def main(argv: list[str]) -> int:
 
 def _train(options: Any, outline: Any, env: str, title: str, given: list[str]) -> int:
     from surveyor import drawing
-    from surveyor.launch import pool, progress, work
-    from surveyor.runs import api, loggers, picture
+    from surveyor.launch import progress, work
+    from surveyor.runs import api, loggers
 
     if options.plot is not None:
         drawing.require_matplotlib()
@@ -168,7 +168,7 @@ def _train(options: Any, outline: Any, env: str, title: str, given: list[str]) -
     sinks = loggers.check(tensorboard=options.tensorboard, wandb=options.wandb)
     with progress.Overview(configs) as overview:
         more = work.RunOptions(retrain=True, sinks=sinks, beliefs=not options.no_beliefs)
-        train = pool.train_all if len(configs) > 1 else work.train_alone
+        train = work.train_alone if len(configs) == 1 else _pool().train_all
         results = train(configs, options.out, overview, more)
     begun = [result for result in results if result and "failure" not in result]
     failures = [result["failure"] for result in results if result and "failure" in result]
@@ -179,9 +179,17 @@ def _train(options: Any, outline: Any, env: str, title: str, given: list[str]) -
         print(f"{left} runs not started; rerun the same command to continue.", file=sys.stderr)
         return 130
     if options.plot is not None:
+        from surveyor.runs import picture
+
         drawn = picture.learning(api.load(begun[0]["path"]), options.plot)
         print(f"Picture: {drawn}", file=sys.stderr)
     return code
+
+
+def _pool() -> Any:
+    from surveyor.launch import pool
+
+    return pool
 
 
 def _without(

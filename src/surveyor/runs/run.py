@@ -19,6 +19,7 @@ from surveyor.envs import gymnasium_ids
 from surveyor.errors import SurveyorError, require
 from surveyor.runs.config import Config
 from surveyor.runs.folder import Record, RunFolder
+from surveyor.runs.policy import Policy
 from surveyor.training import Runner, runner
 from surveyor.training.runner import Frozen
 from surveyor.types import EnvSpec, QPosterior
@@ -246,19 +247,22 @@ class Run:
         - `action_masks`: True for each action that is allowed, where the environment has a mask in
           its `info`. A mask in an observation is read from there.
         """
-        obs, spec = self._read(observation), self.runner.spec
+        policy, obs = self._policy, self.runner.read(observation)
         mask = self.runner.read_mask(observation, action_masks)
-        rng = np.random.default_rng(0 if deterministic else None)
-        if not deterministic and (state is None or np.any(episode_start)):
-            state = self.agent.sample(self.state, jax.random.key(int(rng.integers(2**31))))
-        index = self.agent.greedy(self.state) if deterministic else state
-        lead = obs.shape[: obs.ndim - len(spec.shape)]
-        ties = rng.random((int(np.prod(lead)), spec.num_actions), np.float32)
-        seen = (obs.reshape(-1, *spec.shape), ties)
-        seen = seen if mask is None else (*seen, mask.reshape(-1, spec.num_actions))
-        actions = _actions(self.agent, self.state, index, seen)
-        actions = self.runner.first_action + np.asarray(actions, np.int64)
-        return actions.reshape(lead), state
+        rng = None if deterministic else np.random.default_rng()
+        if rng is not None and (state is None or np.any(episode_start)):
+            state = policy.sample(rng)
+        index = policy.greedy if deterministic else state
+        return self.runner.first_action + policy(obs, mask, index, rng), state
+
+    @property
+    def _policy(self) -> Policy:
+        known: Policy | None = vars(self).get("_known_policy")
+        if known is None:
+            known = self._known_policy = Policy(self.agent, self.runner.spec, self.state)
+        elif known.state is not self.state:  # training has gone on
+            known.follow(self.state)
+        return known
 
     def q_posterior(self, observation: Any) -> QPosterior:
         """Return mean and joint covariance of Q over observations and all actions.
@@ -267,11 +271,8 @@ class Run:
 
         - `observation`: one observation or a batch, as the environment gives it.
         """
-        obs = self._read(observation).reshape(-1, *self.runner.spec.shape)
-        return self.agent.q_posterior(self.state, obs)
-
-    def _read(self, observation: Any) -> jax.Array:
-        return jnp.asarray(self.runner.read(observation))
+        obs = jnp.asarray(self.runner.read(observation))
+        return self.agent.q_posterior(self.state, obs.reshape(-1, *self.runner.spec.shape))
 
 
 def done(result: Record) -> int:
@@ -280,7 +281,9 @@ def done(result: Record) -> int:
 
 
 def _require_arrays(agent: Agent, spec: EnvSpec) -> None:
-    """Raise `SurveyorError` unless every leaf of the agent's state is an array of numbers."""
+    """Raise `SurveyorError` unless every leaf of a user's agent's state is an array of numbers."""
+    if type(agent).__module__.startswith("surveyor."):
+        return
     state = eqx.filter_eval_shape(agent.init, spec, jax.random.key(0))
     for path, leaf in jax.tree_util.tree_flatten_with_path(state)[0]:
         dtype = getattr(leaf, "dtype", None)
@@ -293,8 +296,3 @@ def _require_arrays(agent: Agent, spec: EnvSpec) -> None:
                 f"The state of {type(agent).__name__} must be a pytree of arrays of numbers, but "
                 f"state{place} is {kind}: make it an array, or a static field."
             )
-
-
-@eqx.filter_jit
-def _actions(agent: Agent, state: Any, index: Any, seen: tuple[Any, ...]) -> jax.Array:
-    return jax.vmap(functools.partial(agent.act, state, index))(*seen)

@@ -14,7 +14,15 @@ from surveyor.agents.base import Agent
 from surveyor.envs.base import Environment, Params
 from surveyor.training import beliefs, episodes
 from surveyor.training.episodes import Interval, Loop, optimal
-from surveyor.training.runner import CHUNK_SECONDS, Chunk, Played, Record, Runner, to_number
+from surveyor.training.runner import (
+    CHUNK_SECONDS,
+    Chunk,
+    Played,
+    Record,
+    Runner,
+    call_once,
+    to_number,
+)
 
 
 class EpisodeRunner(Runner):
@@ -26,7 +34,7 @@ class EpisodeRunner(Runner):
 
     def start(self) -> Loop:
         start = partial(episodes.start, self.agent, self.env)
-        return (jax.jit(start) if self.agent.one_start else start)(self.init_key)
+        return call_once(start, self.init_key) if self.agent.one_start else start(self.init_key)
 
     def finished(self, loop: Loop) -> bool:
         solved = int(loop.solved_at) >= 0

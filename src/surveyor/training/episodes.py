@@ -131,6 +131,7 @@ def rollout(
     return Rollout(transitions, length, jnp.sum(reward))
 
 
+@partial(jax.jit, static_argnames="agent")  # so that JAX traces it only once
 def learn(
     agent: Agent, replay: EpisodeReplay, agent_state: PyTree, key: PRNG
 ) -> tuple[PyTree, Metrics]:

@@ -23,7 +23,7 @@ from surveyor.envs.reading import check_masks, check_observations, check_rewards
 from surveyor.replay.steps import StepReplay
 from surveyor.training import steps
 from surveyor.training.episodes import COMPILER_OPTIONS
-from surveyor.training.runner import Chunk, Played, See, StepRunner, Task
+from surveyor.training.runner import Chunk, Played, See, StepRunner, Task, call_once
 from surveyor.training.steps import Learning, Round
 from surveyor.types import PRNG, HostArrays, Metrics, Transition
 
@@ -173,8 +173,7 @@ class FunctionalRunner(StepRunner):
         return np.asarray(self.env.reader(arrays, self.spec)[1])
 
     def start(self) -> StepLoop:
-        # Compiled, so that every array is a buffer of its own: all are donated.
-        return jax.jit(partial(start, self.agent, self.env))(self.init_key)
+        return call_once(partial(start, self.agent, self.env), self.init_key)
 
     def chunks(self, loop: StepLoop) -> Iterator[Chunk]:
         program = compile_train(self.agent, self.env)

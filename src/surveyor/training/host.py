@@ -21,7 +21,15 @@ from surveyor.envs.stacking import StackedEnvs
 from surveyor.replay.steps import ENDED, StepReplay
 from surveyor.training import steps
 from surveyor.training.functional import DIAGNOSED, StepLoop
-from surveyor.training.runner import CHUNK_SECONDS, Chunk, Frozen, Played, See, StepRunner
+from surveyor.training.runner import (
+    CHUNK_SECONDS,
+    Chunk,
+    Frozen,
+    Played,
+    See,
+    StepRunner,
+    call_once,
+)
 from surveyor.training.steps import Learning
 from surveyor.types import PRNG, Batch, EnvSpec, Transition
 
@@ -114,7 +122,7 @@ class HostRunner(StepRunner):
     @cached_property
     def envs(self) -> HostEnvs:
         """The environments of training."""
-        return self._stacked(self.env.make(self.task.agent.schedule.envs))
+        return self._stacked(self.env.make(self.schedule.envs))
 
     @property
     def spec(self) -> EnvSpec:
@@ -126,15 +134,14 @@ class HostRunner(StepRunner):
 
     def start(self) -> StepLoop:
         obs = self.envs.begin(self.task.seed)
-        # Compiled, so that every array is a buffer of its own: all are donated.
-        learning = jax.jit(partial(steps.start, self.agent, self.spec))(self.init_key)
-        replay = StepReplay.create(self.spec, self.task.agent.schedule, host=True)
+        learning = call_once(partial(steps.start, self.agent, self.spec), self.init_key)
+        replay = StepReplay.create(self.spec, self.schedule, host=True)
         return StepLoop(learning, replay, self._none_chosen, obs)
 
     @property
     def _none_chosen(self) -> np.ndarray:
         """The actions for the next step, before they are chosen."""
-        return np.full(self.task.agent.schedule.envs, UNKNOWN, np.int32)
+        return np.full(self.schedule.envs, UNKNOWN, np.int32)
 
     def freeze(self, loop: StepLoop) -> Frozen:
         """Return the loop in parts, and the environments."""
@@ -159,7 +166,7 @@ class HostRunner(StepRunner):
         self.envs.begin(self.task.seed)  # which tells whether there is a mask
         obs = np.zeros((self.envs.count, *self.spec.shape), self.spec.dtype)
         learning = jax.eval_shape(partial(steps.start, self.agent, self.spec), self.init_key)
-        create = partial(StepReplay.create, self.spec, self.task.agent.schedule)
+        create = partial(StepReplay.create, self.spec, self.schedule)
         rest = jax.eval_shape(lambda: create().split()[1])  # allocates nothing
         ring = create(host=True).split()[0] if replay else None
         return Frozen((learning, rest, self._none_chosen, obs), ring, {})
@@ -222,17 +229,15 @@ class HostRunner(StepRunner):
 
     def _round(self, now: Under) -> None:
         """Act and learn for one round."""
-        schedule = self.task.agent.schedule
+        warmup = self.schedule.warmup
         for act in range(self.round.acts):
             step = self.envs.step(now.action)
-            steps = Transition(
-                now.obs, now.action, step.reward, step.final, step.terminated,
-                next_legal=step.final_legal,
-            )  # fmt: skip
-            now.replay = now.replay.add(steps, step.ended, step.skipped)
+            happened: Any = (now.obs, now.action, step.reward, step.final, step.terminated)
+            mask: Any = {"next_legal": step.final_legal}
+            now.replay = now.replay.add(Transition(*happened, **mask), step.ended, step.skipped)
             seen, now.obs = (now.obs, now.action, step), step.obs
             now.step += len(now.action)
-            ready = now.step > schedule.warmup and now.replay.count > 0 < self.round.updates
+            ready = now.step > warmup and now.replay.count > 0 < self.round.updates
             if ready and act == self.round.acts - 1:
                 self._learn(now, seen)
             else:
@@ -240,12 +245,12 @@ class HostRunner(StepRunner):
 
     def _learn(self, now: Under, seen: Any) -> None:
         """Observe a step, learn, and choose the next actions."""
-        schedule, ahead = self.task.agent.schedule, (now.obs, self.envs.legal)
+        ahead = (now.obs, self.envs.legal)
 
         def draw() -> Batch:
             rng = np.random.default_rng([self.task.seed, now.learnt])
             now.learnt += 1
-            return now.replay.sample(rng.random(schedule.batch_size))
+            return now.replay.sample(rng.random(self.schedule.batch_size))
 
         if not now.replay.strategy.prioritised:
             now.take(seen, [draw() for _ in range(self.round.updates)], ahead)

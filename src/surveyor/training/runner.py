@@ -197,7 +197,7 @@ class StepRunner(Runner):
 
     def __init__(self, task: Task, env: Any):
         super().__init__(task, env)
-        self.round = Round.of(task.agent)
+        self.round, self.schedule = Round.of(task.agent), task.agent.schedule
         self.rounds_per_record = max(1, task.budget // (RECORDS * self.round.steps))
         self.every = self.rounds_per_record * self.round.steps
 
@@ -216,7 +216,7 @@ class StepRunner(Runner):
 
     def snapshot_inputs(self, loop: PyTree) -> PyTree | None:
         """Return the agent's state, once there are observations to ask it about."""
-        ready = int(loop.learning.step) >= self.task.agent.schedule.warmup
+        ready = int(loop.learning.step) >= self.schedule.warmup
         if self.observed is None and ready:
             self.observed = beliefs.choose_observations(loop.replay)
         return None if self.observed is None else loop.agent_state
@@ -244,6 +244,15 @@ class StepRunner(Runner):
         step, frames = int(loop.learning.step), self.task.frames_per_step
         counts = {unit: step, "frames": frames * step} if frames > 1 else {unit: step}
         return {**counts, "episodes": int(loop.learning.episodes.ended)}
+
+
+def call_once(function: Callable[[Any], PyTree], argument: Any) -> PyTree:
+    """Call a function as one program that is compiled fast, since it runs only once.
+
+    Every array of the result is a buffer of its own, so that it can be donated.
+    """
+    lowered = jax.jit(function).lower(argument)
+    return lowered.compile(compiler_options={"xla_backend_optimization_level": "1"})(argument)
 
 
 def to_number(value: Any) -> float | None:
