@@ -24,7 +24,7 @@ from surveyor.training import Runner, runner
 from surveyor.training.runner import Frozen
 from surveyor.types import EnvSpec, QPosterior
 
-CHECKPOINT_SECONDS, CHECKPOINT_SHARE = 2.0, 0.05
+CHECKPOINT_SECONDS, CHECKPOINT_SHARE = 2.0, 0.01
 """Least seconds between checkpoints, and largest share of the time that goes into them."""
 RECENT = 10
 """Newest records whose mean return is the run's result."""
