@@ -55,6 +55,7 @@ class Run:
         """Return a new run; with a path, in a new folder there."""
         run = cls(config, None, [])
         _require_arrays(config.agent, run.runner.spec)
+        run.runner.prepare()
         run.loop = run.runner.start()  # before there is a folder: the environment may refuse
         run.folder = None if path is None else RunFolder.create(path, config)
         return run
