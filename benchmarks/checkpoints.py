@@ -5,7 +5,7 @@
 Trains each for that many steps and counts the bytes of every checkpoint. Earlier checkpoints wrote
 the replay again, on Atari its filled part and on MinAtar all of it. The table has what they would
 have written at the same times, and what they would write with a full replay at times of their own:
-writing takes at most 5% of the time, at the speed of this machine. `--seconds` changes the least
+writing took at most 5% of the time, at the speed of this machine. `--seconds` changes the least
 time between two checkpoints.
 """
 
@@ -26,6 +26,8 @@ from surveyor.runs import run as policy
 from surveyor.runs.folder import CHECKPOINT, RunFolder
 
 HOUR = 3600.0
+EARLIER_SHARE = 0.05
+"""Largest share of the time that went into checkpoints before."""
 
 
 @dataclasses.dataclass
@@ -101,7 +103,7 @@ def write_speed(size: int = 1 << 28) -> float:
 def at_own_times(size: float, speed: float) -> float:
     """Return the bytes an hour of checkpoints of this size, as often as they may be written."""
     took = size / speed
-    pause = max(policy.CHECKPOINT_SECONDS, took / policy.CHECKPOINT_SHARE)
+    pause = max(policy.CHECKPOINT_SECONDS, took / EARLIER_SHARE)
     return size * HOUR / (took + pause)
 
 

@@ -192,7 +192,7 @@ class Run:
             self.folder.finish(self.result)
 
     def _chunks(self) -> Iterator["Run"]:
-        due = time.monotonic() + CHECKPOINT_SECONDS
+        due = None  # not before there is a chunk: compiling takes its time
         if self.folder is not None:
             self.folder.truncate_metrics(len(self.metrics))
         for chunk in self.runner.chunks(self.loop):
@@ -200,6 +200,7 @@ class Run:
             self.metrics += chunk.records
             if self.folder is not None:
                 self.folder.append(chunk.records)  # before the checkpoint that counts them
+                due = due or time.monotonic() + CHECKPOINT_SECONDS
                 if time.monotonic() > due:
                     due = self.checkpoint()
             yield self

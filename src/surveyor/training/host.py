@@ -82,7 +82,7 @@ class Turn:
         self.structure, self.take = structure, jax.jit(turn, donate_argnums=0)
 
 
-class Under:
+class UnderWay:
     """Training that is under way: what `StepLoop` has, in the form that is fastest to change."""
 
     def __init__(self, turn: Turn, loop: StepLoop, key: PRNG):
@@ -182,7 +182,7 @@ class HostRunner(StepRunner):
     def chunks(self, loop: StepLoop) -> Iterator[Chunk]:
         keep_memory()
         report = jax.jit(partial(steps.report, self.agent), donate_argnums=0)
-        now = Under(Turn(self.agent, self.spec, loop.learning), loop, self.train_key)
+        now = UnderWay(Turn(self.agent, self.spec, loop.learning), loop, self.train_key)
         recorded = handed_over = time.perf_counter()
         since, pause = now.step, self.pauses(now.step)
         if np.any(now.action == UNKNOWN):
@@ -227,7 +227,7 @@ class HostRunner(StepRunner):
         frames = self.task.frame_stack
         return StackedEnvs(envs, frames) if frames else envs
 
-    def _round(self, now: Under) -> None:
+    def _round(self, now: UnderWay) -> None:
         """Act and learn for one round."""
         warmup = self.schedule.warmup
         for act in range(self.round.acts):
@@ -243,7 +243,7 @@ class HostRunner(StepRunner):
             else:
                 now.take(seen, (), (now.obs, self.envs.legal))
 
-    def _learn(self, now: Under, seen: Any) -> None:
+    def _learn(self, now: UnderWay, seen: Any) -> None:
         """Observe a step, learn, and choose the next actions."""
         ahead = (now.obs, self.envs.legal)
 
