@@ -3,6 +3,7 @@
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -21,7 +22,7 @@ def test_a_batch_has_the_actions_of_its_observations(run):
     actions, state = run.predict(obs)
     assert state is None
     assert actions.shape == (7,)
-    q = run.agent.q(run.state, run.agent.greedy(run.state), obs)
+    q = run.agent.q(run.state, run.agent.greedy(run.state), jnp.asarray(obs))
     np.testing.assert_array_equal(actions, np.argmax(q, axis=1))
     assert [run.predict(one)[0].item() for one in obs] == actions.tolist()
     nested, _ = run.predict(obs[:6].reshape(2, 3, 4))

@@ -55,7 +55,6 @@ class Run:
         """Return a new run; with a path, in a new folder there."""
         run = cls(config, None, [])
         _require_arrays(config.agent, run.runner.spec)
-        run.runner.prepare()
         run.loop = run.runner.start()  # before there is a folder: the environment may refuse
         run.folder = None if path is None else RunFolder.create(path, config)
         return run
@@ -255,7 +254,7 @@ class Run:
         if rng is not None and (state is None or np.any(episode_start)):
             state = policy.sample(rng)
         index = policy.greedy if deterministic else state
-        return self.runner.first_action + policy(obs, mask, index, rng), state
+        return np.asarray(self.runner.first_action + policy(obs, mask, index, rng)), state
 
     @property
     def _policy(self) -> Policy:

@@ -2,10 +2,8 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,7 +13,7 @@ from jaxtyping import Array, PyTree
 from surveyor.agents.base import Agent
 from surveyor.envs.base import Environment, Params
 from surveyor.training import beliefs, episodes
-from surveyor.training.episodes import Count, Interval, Loop, optimal
+from surveyor.training.episodes import Interval, Loop, optimal
 from surveyor.training.runner import (
     CHUNK_SECONDS,
     Chunk,
@@ -34,14 +32,6 @@ class EpisodeRunner(Runner):
     every = episodes.TEST_EVERY
     env: Environment
 
-    def prepare(self) -> None:
-        thread = ThreadPoolExecutor(1)
-        self._compiling = thread.submit(self._compile)
-        thread.shutdown(wait=False)
-
-    def _compile(self) -> Callable[..., tuple[Loop, Interval, Count]]:
-        return episodes.compile_chunk(self.agent, self.env, self.task.stop_when_solved)
-
     def start(self) -> Loop:
         start = partial(episodes.start, self.agent, self.env)
         return call_once(start, self.init_key) if self.agent.one_start else start(self.init_key)
@@ -54,8 +44,7 @@ class EpisodeRunner(Runner):
     def chunks(self, loop: Loop) -> Iterator[Chunk]:
         task, wanted = self.task, 1
         fixed = self.env.params(task.seed), self.train_key, np.int32(task.budget)
-        prepared: Future[Any] | None = vars(self).pop("_compiling", None)
-        program = self._compile() if prepared is None else prepared.result()
+        program = episodes.compile_chunk(self.agent, self.env, task.stop_when_solved)
         while not self.finished(loop):
             left = self.pauses(int(loop.episode)) - int(loop.episode)
             intervals = math.ceil(min(wanted, left / self.every))

@@ -118,9 +118,6 @@ class Runner(abc.ABC):
         """The environment's name of its first action."""
         return 0
 
-    def prepare(self) -> None:  # noqa: B027
-        """Begin to compile in a thread what training needs, where `start` compiles as well."""
-
     @abc.abstractmethod
     def start(self) -> PyTree:
         """Return the loop before any training."""
