@@ -74,7 +74,7 @@ class Sea(gymnasium.Env):
 
 
 class Picture(Sea):
-    """The same with the observation that our compiled DeepSea has."""
+    """DeepSea-20 with a picture as observation, like our compiled DeepSea."""
 
     def __init__(self):
         super().__init__()

@@ -21,7 +21,7 @@ import surveyor as sv
 COUNTS = (11, 6, 3)
 """Kinds, colours and states of objects."""
 MEAN, DEVIATION = np.array([1.1, 1.3, 0.05]), np.array([1.0, 2.0, 0.3])
-"""Of each channel in random play, about."""
+"""Approximate values of each channel in random play."""
 WAYS = {
     "divided by 255": lambda x: x / 255,
     "ranges": lambda x: x / (np.array(COUNTS) - 1),

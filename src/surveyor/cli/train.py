@@ -168,7 +168,9 @@ def _train(options: Any, outline: Any, env: str, title: str, given: list[str]) -
     sinks = loggers.check(tensorboard=options.tensorboard, wandb=options.wandb)
     with progress.Overview(configs) as overview:
         more = work.RunOptions(retrain=True, sinks=sinks, beliefs=not options.no_beliefs)
-        train = work.train_alone if len(configs) == 1 else _pool().train_all
+        train = work.train_alone
+        if len(configs) > 1:
+            from surveyor.launch.pool import train_all as train
         results = train(configs, options.out, overview, more)
     begun = [result for result in results if result and "failure" not in result]
     failures = [result["failure"] for result in results if result and "failure" in result]
@@ -184,12 +186,6 @@ def _train(options: Any, outline: Any, env: str, title: str, given: list[str]) -
         drawn = picture.learning(api.load(begun[0]["path"]), options.plot)
         print(f"Picture: {drawn}", file=sys.stderr)
     return code
-
-
-def _pool() -> Any:
-    from surveyor.launch import pool
-
-    return pool
 
 
 def _without(

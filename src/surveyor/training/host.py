@@ -42,7 +42,7 @@ UNKNOWN = -1
 
 
 class Turn:
-    """What happens between two steps of the environments, as one compiled program.
+    """Compiled program that runs between two steps of the environments.
 
     It observes a step, learns from batches and chooses the next actions; a part that is None or
     empty is left out. State goes in and out as a flat list of arrays: taking modules apart and
@@ -237,8 +237,8 @@ class HostRunner(StepRunner):
             now.replay = now.replay.add(Transition(*happened, **mask), step.ended, step.skipped)
             seen, now.obs = (now.obs, now.action, step), step.obs
             now.step += len(now.action)
-            ready = now.step > warmup and now.replay.count > 0 < self.round.updates
-            if ready and act == self.round.acts - 1:
+            ready = now.step > warmup and now.replay.count > 0
+            if ready and self.round.updates and act == self.round.acts - 1:
                 self._learn(now, seen)
             else:
                 now.take(seen, (), (now.obs, self.envs.legal))
