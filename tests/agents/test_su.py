@@ -198,6 +198,7 @@ def test_adam_s_first_step_is_the_learning_rate(rate):
     np.testing.assert_allclose(np.abs(after.model.w), rate, rtol=1e-3)
 
 
+@pytest.mark.usefixtures("optimised")
 def test_learning_brings_reward_successor_and_q_where_they_belong():
     """Two states in a row, reward one at the end: r̂ → r, ψ → φ + γψ', Q → γ and 1."""
     # Nothing is uncertain with θ this small, and π takes the only action that has a value.

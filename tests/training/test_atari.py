@@ -74,6 +74,7 @@ def test_the_environment_comes_back_to_the_moment_of_its_snapshot():
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.usefixtures("optimised")
 def test_stopped_and_resumed_ends_in_the_same_bits(tmp_path, capsys):
     whole = sv.train(QUICK, "ALE/Pong", steps=240, out=tmp_path / "whole")
     stopped = api.begin(whole.config, tmp_path / "stopped")

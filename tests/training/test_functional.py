@@ -34,6 +34,7 @@ def test_all_five_games_have_pictures_of_ones_and_zeros_and_play():
         assert shapes[0] == shapes[1]
 
 
+@pytest.mark.usefixtures("optimised")
 def test_stopped_and_resumed_ends_in_the_same_bits(tmp_path):
     whole = sv.train(QUICK, "MinAtar/Breakout", steps=2000, out=tmp_path / "whole")
     assert whole.finished

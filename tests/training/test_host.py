@@ -196,6 +196,7 @@ def test_a_gymnasium_environment_may_be_called_as_ours_are():
         del gymnasium.registry["Chain-v7"]
 
 
+@pytest.mark.usefixtures("optimised")
 def test_su_plus_solves_a_lake_of_numbered_states():
     make = lambda: gymnasium.make("FrozenLake-v1", is_slippery=False)  # noqa: E731
     run = sv.train("su-plus", make, steps=20_000)

@@ -6,6 +6,8 @@ import pytest
 
 import surveyor as sv
 
+pytestmark = pytest.mark.usefixtures("optimised")
+
 PINNED = [
     ("su", "released", "Tree-10", (20, 20, 20)),
     ("su", "text", "Tree-10", (70, 150, 130)),

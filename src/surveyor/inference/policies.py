@@ -22,7 +22,9 @@ Legal = Bool[Array, "..."] | None
 
 def greedy_policy(q: Float[Array, "..."], axis: int = -1) -> Float[Array, "..."]:
     """Return the greedy action probabilities of Q values along `axis`; ties are shared."""
-    best = (q == jnp.max(q, axis=axis, keepdims=True)).astype(jnp.float32)
+    first = jax.nn.one_hot(jnp.argmax(q, axis=axis), q.shape[axis], axis=axis, dtype=bool)
+    # XLA may compute Q twice and round it in two ways, so that nothing equals the maximum.
+    best = (first | (q == jnp.max(q, axis=axis, keepdims=True))).astype(jnp.float32)
     return best / jnp.sum(best, axis=axis, keepdims=True)
 
 

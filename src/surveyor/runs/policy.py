@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from surveyor.agents.base import Agent
-from surveyor.types import EnvSpec
+from surveyor.types import EnvSpec, QPosterior
 
 Shape = tuple[int, ...]
 
@@ -30,7 +30,7 @@ class Policy:
             chosen = functools.partial(agent.act, jax.tree.unflatten(structure, leaves), index)
             return jax.vmap(chosen)(*seen)
 
-        self._act = jax.jit(act)
+        self._act, self._belief = jax.jit(act), jax.jit(agent.q_posterior)
         self._ties: dict[int, np.ndarray] = {}
 
     def follow(self, state: PyTree) -> None:
@@ -46,6 +46,10 @@ class Policy:
     def sample(self, rng: np.random.Generator) -> Any:
         """Draw an index."""
         return self.agent.sample(self.state, jax.random.key(int(rng.integers(2**31))))
+
+    def q_posterior(self, obs: np.ndarray) -> QPosterior:
+        """Return mean and joint covariance of Q over observations and all actions."""
+        return self._belief(self.state, obs.reshape(-1, *self.spec.shape))
 
     def __call__(
         self, obs: np.ndarray, mask: np.ndarray | None, index: Any, rng: np.random.Generator | None

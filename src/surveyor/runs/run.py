@@ -272,8 +272,7 @@ class Run:
 
         - `observation`: one observation or a batch, as the environment gives it.
         """
-        obs = jnp.asarray(self.runner.read(observation))
-        return self.agent.q_posterior(self.state, obs.reshape(-1, *self.runner.spec.shape))
+        return self._policy.q_posterior(self.runner.read(observation))
 
 
 def done(result: Record) -> int:
