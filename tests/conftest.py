@@ -15,7 +15,6 @@ os.environ.setdefault("SURVEYOR_CACHE", os.path.join(tempfile.gettempdir(), "sur
 # Most tests compile a program to run it a few times, so a sixth of the time to compile is worth
 # more than a program ten times as fast. Tests that train for long ask for `optimised`.
 QUICK = (
-    "--xla_cpu_opt_preset=CPU_OPT_PRESET_FAST_COMPILE",
     "--xla_backend_optimization_level=0",
     "--xla_cpu_use_fusion_emitters=false",
     "--xla_cpu_parallel_codegen_split_count=1",

@@ -226,7 +226,7 @@ class GymnasiumEnvs(SeededEnvs):
     def _keep(self, e: Any, obs: Any, info: Any, over: bool = False) -> None:
         # A plain array is checked together with those of the other environments.
         found = np.asarray(obs) if self._reader.plain else self.read(obs)
-        if found.shape != self.spec.shape:
+        if found.shape != self._obs.shape[1:]:
             raise wrong_shape(self.name, found.shape, self.spec.shape)
         self._obs[e] = found
         if self.legal is not None:
@@ -236,25 +236,27 @@ class GymnasiumEnvs(SeededEnvs):
             raise SurveyorError(f"{self.name} {said}: put it into the `info` of every reset too.")
 
     def _step(self, actions: np.ndarray) -> HostStep:
-        reward = np.zeros(self.count, np.float32)
-        terminated, truncated = np.zeros((2, self.count), bool)
+        rewards, terminations, ends = [], [], []  # lists: an item of an array takes longer to set
         for e, action in enumerate(actions.tolist()):
             after = self._call(self._envs[e], "step", action + self.first_action)
             try:
-                obs, earned, terminated[e], truncated[e], info = after
-                reward[e] = earned
+                obs, reward, terminated, truncated, info = after
+                rewards.append(float(reward))
+                terminations.append(bool(terminated))
+                ends.append(terminations[-1] or bool(truncated))
             except (TypeError, ValueError) as error:
                 raise SurveyorError(
                     f"A step of {self.name} does not return what Gymnasium demands, an "
                     f"observation, a number as reward, terminated, truncated and info: {error}."
                 ) from None
-            self._keep(e, obs, info, bool(terminated[e] or truncated[e]))
-        check_rewards(self.name, reward)
-        obs = self._checked()
-        ended = terminated | truncated
+            self._keep(e, obs, info, ends[-1])
+        with np.errstate(over="ignore"):  # a reward beyond float32 is infinite, and is said below
+            earned = np.array(rewards, np.float32)
+        check_rewards(self.name, earned)
+        obs, none = self._checked(), np.zeros(self.count, bool)
         final_legal = None if self.legal is None else self.legal.copy()
-        ends = (terminated, ended, np.zeros_like(ended), final_legal)
-        return HostStep(obs, obs, reward, reward, *ends)
+        over = (np.array(terminations), np.array(ends), none, final_legal)
+        return HostStep(obs, obs, earned, earned, *over)
 
     def _replay(self) -> np.ndarray:
         self._reset(np.ones(self.count, bool))
