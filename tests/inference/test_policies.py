@@ -30,6 +30,14 @@ def test_greedy_probabilities_share_ties():
     np.testing.assert_allclose(greedy_policy(q.T, 0), greedy_policy(q).T)
 
 
+@pytest.mark.parametrize("kind", [Joint, Marginal])
+def test_probabilities_add_up_to_one_however_xla_rounds_q(kind):
+    """XLA may compute Q once for the maximum and again beside it, and round it in two ways."""
+    psi, q = jax.random.normal(KEY, (100, 2, 3)), jax.random.normal(KEY, (100, 2))
+    policy = jax.jit(lambda psi, q: kind(20, 1e-3)(POSTERIOR, psi, q, KEY))
+    np.testing.assert_allclose(np.sum(policy(psi, q), axis=1), 1.0, rtol=1e-6)
+
+
 def test_entropy_is_zero_for_one_action_and_log_n_for_all():
     policy = jnp.array([[1.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3]])
     np.testing.assert_allclose(entropy(policy), [0.0, np.log(3)], rtol=1e-5)

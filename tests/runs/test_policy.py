@@ -48,6 +48,16 @@ def test_it_compiles_once_and_follows_training(run):
         run.loop = loop
 
 
+def test_the_belief_is_the_agent_s_in_one_compiled_call(run):
+    obs = np.random.default_rng(1).normal(size=(3, 4)).astype(np.float32)
+    found = run.q_posterior(obs)
+    expected = run.agent.q_posterior(run.state, jnp.asarray(obs))
+    np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-5)
+    np.testing.assert_allclose(found.covariance, expected.covariance, atol=1e-5)
+    assert run.q_posterior(obs + 1).mean.shape == (3, 2)
+    assert run._policy._belief._cache_size() == 1
+
+
 def test_ties_are_broken_alike_without_a_generator_and_at_random_with_one():
     spec = sv.EnvSpec(0, 5, shape=(2,), dtype="float32")
     policy = Policy(sv.Uniform(), spec, sv.Uniform().init(spec, jax.random.key(0)))
