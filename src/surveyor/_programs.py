@@ -9,9 +9,7 @@ import contextlib
 import hashlib
 import os
 import platform
-import threading
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -111,12 +109,6 @@ def _checksum(key: str, program: bytes) -> bytes:
     return hashlib.sha256(key.encode() + program).digest()
 
 
-def _written(write: Callable[..., None], *program: Any) -> None:
-    """Write a program, or leave it: whoever needs it next compiles it again."""
-    with contextlib.suppress(Exception):
-        write(*program)
-
-
 def use() -> None:
     """Make JAX keep its programs here, unless the user has given it a cache."""
     import jax
@@ -136,14 +128,6 @@ def use() -> None:
     def get_file_cache(path: str) -> tuple[Any, str]:
         return programs, path
 
-    write = compilation_cache.put_executable_and_time
-
-    def write_later(*program: Any) -> None:
-        # Beside training: taking a program apart and compressing it takes a tenth of its compiling.
-        # Python waits for such a thread at the end.
-        threading.Thread(target=_written, args=(write, *program), name="programs").start()
-
     compilation_cache.get_file_cache = get_file_cache
-    compilation_cache.put_executable_and_time = write_later
     jax.config.update("jax_compilation_cache_dir", str(programs._path))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)

@@ -199,7 +199,7 @@ def test_a_gymnasium_environment_may_be_called_as_ours_are():
 @pytest.mark.usefixtures("optimised")
 def test_su_plus_solves_a_lake_of_numbered_states():
     make = lambda: gymnasium.make("FrozenLake-v1", is_slippery=False)  # noqa: E731
-    run = sv.train("su-plus", make, steps=20_000)
+    run = sv.train("su-plus", make, steps=8_000)
     assert run.agent == sv.SUPlus.preset("numbered")
     assert sv.evaluate(run, 3).mean_return == 1.0
 
