@@ -12,7 +12,7 @@ install_import_hook("surveyor", "beartype.beartype")
 # Many tests compile the same programs, in several processes.
 os.environ.setdefault("SURVEYOR_CACHE", os.path.join(tempfile.gettempdir(), "surveyor-tests"))
 
-# Most tests compile a program to run it a few times, so a sixth of the time to compile is worth
+# Most tests compile a program to run it a few times, so a fifth of the time to compile is worth
 # more than a program ten times as fast. Tests that train for long ask for `optimised`.
 QUICK = (
     "--xla_backend_optimization_level=0",

@@ -230,7 +230,7 @@ class StepReplay:
         rows, envs = self.action.shape
         if self.xp is not np:
             return array[time % rows, env]
-        # Whole rows by one number: NumPy takes half the time that it needs with two.
+        # By one number for each row: NumPy needs more time with two.
         return array.reshape(-1, *array.shape[2:]).take(time % rows * envs + env, axis=0)
 
     def _next(self, time: Any, env: Any) -> Any:
