@@ -138,11 +138,11 @@ class Transition:
 class Trail:
     """Steps 2, 3, … of transitions over several steps."""
 
-    obs: Shaped[Arrays, "batch steps *shape"]
-    action: Int[Arrays, "batch steps"]
-    discount: Float[Arrays, "batch steps"]
+    obs: Shaped[Arrays, "..."]
+    action: Int[Arrays, "*batch steps"]
+    discount: Float[Arrays, "*batch steps"]
     """γ, γ², …, and 0 after the end of the episode."""
-    reward: Float[Arrays, " batch"]
+    reward: Float[Arrays, "*batch"]
     """Reward of the first step alone; the transition's own is the discounted sum of all."""
 
 

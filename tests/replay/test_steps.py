@@ -1,5 +1,6 @@
 """The replay of runs by steps, as JAX's arrays and as NumPy's."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -204,3 +205,16 @@ def test_observations_are_drawn_from_all_that_have_been_seen(host):
     u = replay.xp.asarray((np.arange(240, dtype=np.float32) + 0.5) / 240)
     seen = {int(x) for x in np.asarray(replay.observations(u))[:, 0]}
     assert seen == {10 * t + e for t in range(10) for e in range(2)}
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "prioritised(0.6)"])
+@pytest.mark.parametrize("n_step", [1, 3])
+@pytest.mark.parametrize("spec", [VECTOR, FRAMES], ids=["vector", "frames"])
+def test_many_batches_are_those_drawn_one_by_one(host, spec, n_step, strategy):
+    replay = played(spec, host, 15, ends=(5,), cuts=(9,), n_step=n_step, strategy=strategy)
+    us = np.random.default_rng(3).random((4, 6)).astype(np.float32)
+    many = replay.sample_many([replay.xp.asarray(u) for u in us])
+    for i, u in enumerate(us):
+        one = replay.sample(replay.xp.asarray(u))
+        compare = lambda a, b, i=i: np.testing.assert_array_equal(a[i], b)  # noqa: E731
+        jax.tree.map(compare, many, one)

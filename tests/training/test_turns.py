@@ -16,7 +16,8 @@ def test_a_round_is_one_compiled_call(monkeypatch, updates):
     take = host.UnderWay.take
 
     def counted(self, seen, batches, ahead):
-        calls.append((seen is not None, len(batches), ahead is not None))
+        learnt = 0 if batches is None else len(batches.action)
+        calls.append((seen is not None, learnt, ahead is not None))
         return take(self, seen, batches, ahead)
 
     monkeypatch.setattr(host.UnderWay, "take", counted)

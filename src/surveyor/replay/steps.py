@@ -102,26 +102,36 @@ class StepReplay:
         return max(end - first, 0) if self.xp is np else jnp.maximum(end - first, 0)
 
     def sample(self, u: Floats) -> Batch:
+        return self._gather(self.strategy.draw(self, u))
+
+    def sample_many(self, us: list[Floats]) -> Batch:
+        """Return a batch for each row of numbers, along a new first axis, from one look-up."""
+        draws = [self.strategy.draw(self, u) for u in us]
+        parts = [draw.number for draw in draws], [draw.weight for draw in draws]
+        number, weight = (None if part[0] is None else self.xp.stack(part) for part in parts)
+        return self._gather(Draw(number, weight=weight))
+
+    def _gather(self, drawn: Draw) -> Batch:
+        """Return the transitions of a draw."""
         xp, envs, n = self.xp, self.action.shape[1], self.n_step
-        drawn = self.strategy.draw(self, u)
         time, env = self._place(drawn)
         if n == 1:
             return self._single(time, env, drawn)
         going = self._going(time, env)
-        length = xp.sum(going, axis=1, dtype=xp.int32)
+        length = xp.sum(going, axis=-1, dtype=xp.int32)
         steps = xp.arange(n)
         powers = xp.asarray(self.discount, xp.float32) ** steps
-        rewards = self._at(self.reward, time[:, None] + steps, env[:, None])
+        rewards = self._at(self.reward, time[..., None] + steps, env[..., None])
         last = time + length - 1
         return Batch(
             obs=self._observation(time, env),
             action=self._at(self.action, time, env),
-            reward=xp.sum(xp.where(going, powers * rewards, 0), axis=1).astype(xp.float32),
+            reward=xp.sum(xp.where(going, powers * rewards, 0), axis=-1).astype(xp.float32),
             next_obs=self._next(last, env),
             terminated=(self._at(self.flags, last, env) & TERMINATED) > 0,
             number=time * envs + env,
             discount=(xp.asarray(self.discount, xp.float32) ** length).astype(xp.float32),
-            trail=self._trail(time, env, going, powers, rewards[:, 0]),
+            trail=self._trail(time, env, going, powers, rewards[..., 0]),
             weight=drawn.weight,
             next_legal=None if self.next_legal is None else self._at(self.next_legal, last, env),
         )
@@ -199,16 +209,16 @@ class StepReplay:
             time = time - (self._at(self.flags, time, env) == ENDED)
         return time, env
 
-    def _going(self, time: Numbers, env: Numbers) -> Bool[HostArrays, "b n"]:
+    def _going(self, time: Numbers, env: Numbers) -> Bool[HostArrays, "*b n"]:
         """Return whether step m of each transition still belongs to its return."""
         xp, steps = self.xp, self.xp.arange(self.n_step)
-        flags = self._at(self.flags, time[:, None] + steps, env[:, None])
-        over = xp.cumsum((flags != 0).astype(xp.int32), axis=1)
-        begun = xp.concatenate([xp.ones_like(over[:, :1]), over[:, :-1] == 0], axis=1) > 0
+        flags = self._at(self.flags, time[..., None] + steps, env[..., None])
+        over = xp.cumsum((flags != 0).astype(xp.int32), axis=-1)
+        begun = xp.concatenate([xp.ones_like(over[..., :1]), over[..., :-1] == 0], axis=-1) > 0
         if not self.stack:
             return begun
         # Nothing is stored after a later step that was cut off: the return ends before it.
-        cut = xp.cumsum(((flags == ENDED) & (steps > 0)).astype(xp.int32), axis=1) > 0
+        cut = xp.cumsum(((flags == ENDED) & (steps > 0)).astype(xp.int32), axis=-1) > 0
         return begun & ~cut
 
     @property
@@ -254,11 +264,11 @@ class StepReplay:
         return xp.where(same, frames, xp.zeros((), frames.dtype))
 
     def _trail(self, time: Any, env: Any, going: Any, powers: Any, first: Any) -> Trail:
-        later = time[:, None] + self.xp.arange(1, going.shape[1])
+        later = time[..., None] + self.xp.arange(1, going.shape[-1])
         return Trail(
-            obs=self._observation(later, self.xp.broadcast_to(env[:, None], later.shape)),
-            action=self._at(self.action, later, env[:, None]),
-            discount=self.xp.where(going[:, 1:], powers[1:], 0.0).astype(self.xp.float32),
+            obs=self._observation(later, self.xp.broadcast_to(env[..., None], later.shape)),
+            action=self._at(self.action, later, env[..., None]),
+            discount=self.xp.where(going[..., 1:], powers[1:], 0.0).astype(self.xp.float32),
             reward=first,
         )
 

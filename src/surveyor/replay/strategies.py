@@ -13,8 +13,8 @@ from surveyor.errors import SurveyorError, unknown
 from surveyor.replay.ring import Ring
 from surveyor.types import Batch, HostArrays
 
-Numbers = Int[HostArrays, " b"]
-Floats = Float[HostArrays, " b"]
+Numbers = Int[HostArrays, "*b"]
+Floats = Float[HostArrays, "*b"]
 
 
 @runtime_checkable

@@ -31,7 +31,7 @@ from surveyor.training.runner import (
     call_once,
 )
 from surveyor.training.steps import Learning
-from surveyor.types import PRNG, Batch, EnvSpec, Transition
+from surveyor.types import PRNG, EnvSpec, Transition
 
 PLAY_SEED = 10**9
 """Added to the seeds of evaluations, so that they are far from those of training."""
@@ -44,8 +44,8 @@ UNKNOWN = -1
 class Turn:
     """Compiled program that runs between two steps of the environments.
 
-    It observes a step, learns from batches and chooses the next actions; a part that is None or
-    empty is left out. State goes in and out as a flat list of arrays: taking modules apart and
+    It observes a step, learns from batches and chooses the next actions; a part that is None is
+    left out. State goes in and out as a flat list of arrays: taking modules apart and
     putting them together takes longer than many a small network.
     """
 
@@ -57,7 +57,7 @@ class Turn:
             apart = jax.lax.optimization_barrier  # the same bits as in programs of their own
             if seen is not None:
                 learning = apart(observe(learning, key, *seen))
-            if batches:
+            if batches is not None:
                 learning, errors = apart(learn(learning, key, batches))
             if ahead is not None:
                 into = jax.random.fold_in(jax.random.fold_in(key, 0), learning.step)
@@ -69,9 +69,9 @@ class Turn:
                 into = jax.random.fold_in(jax.random.fold_in(key, 2), learning.gradient_steps)
                 return steps.update(agent, learning, batch, into)
 
-            if len(batches) == 1:
-                return one(learning, batches[0])
-            return jax.lax.scan(one, learning, jax.tree.map(lambda *x: jnp.stack(x), *batches))
+            if len(batches.action) == 1:
+                return one(learning, jax.tree.map(lambda x: x[0], batches))
+            return jax.lax.scan(one, learning, batches)
 
         def observe(learning, key, obs, action, step):
             into = jax.random.fold_in(jax.random.fold_in(key, 1), learning.step)
@@ -186,7 +186,7 @@ class HostRunner(StepRunner):
         recorded = handed_over = time.perf_counter()
         since, pause = now.step, self.pauses(now.step)
         if np.any(now.action == UNKNOWN):
-            now.take(None, (), (now.obs, self.envs.legal))
+            now.take(None, None, (now.obs, self.envs.legal))
         while now.step < self.task.budget:
             self._round(now)
             clock, step = time.perf_counter(), now.step
@@ -241,24 +241,25 @@ class HostRunner(StepRunner):
             if ready and self.round.updates and act == self.round.acts - 1:
                 self._learn(now, seen)
             else:
-                now.take(seen, (), (now.obs, self.envs.legal))
+                now.take(seen, None, (now.obs, self.envs.legal))
 
     def _learn(self, now: UnderWay, seen: Any) -> None:
         """Observe a step, learn, and choose the next actions."""
         ahead = (now.obs, self.envs.legal)
 
-        def draw() -> Batch:
+        def uniforms() -> np.ndarray:
             rng = np.random.default_rng([self.task.seed, now.learnt])
             now.learnt += 1
-            return now.replay.sample(rng.random(self.schedule.batch_size))
+            return rng.random(self.schedule.batch_size)
 
+        updates = self.round.updates
         if not now.replay.strategy.prioritised:
-            now.take(seen, [draw() for _ in range(self.round.updates)], ahead)
+            now.take(seen, now.replay.sample_many([uniforms() for _ in range(updates)]), ahead)
             return
-        for left in reversed(range(self.round.updates)):  # a draw depends on the errors before it
-            batch = draw()
-            errors = now.take(seen, [batch], None if left else ahead)
-            now.replay, seen = now.replay.update_priorities(batch.number, errors), None
+        for left in reversed(range(updates)):  # a draw depends on the errors before it
+            batch = now.replay.sample_many([uniforms()])
+            errors = now.take(seen, batch, None if left else ahead)
+            now.replay, seen = now.replay.update_priorities(batch.number[0], errors), None
 
 
 def play(
