@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from surveyor import agents, envs, report
     from surveyor.agents.base import Agent
     from surveyor.agents.bdqn import BDQN
+    from surveyor.agents.bonus import BonusDQN
     from surveyor.agents.bootdqn import BootDQN
     from surveyor.agents.dqn import DQN
+    from surveyor.agents.hyperagent import HyperAgent
     from surveyor.agents.ideal_su import IdealSU
     from surveyor.agents.psrl import PSRL
     from surveyor.agents.su import SU
@@ -39,7 +41,8 @@ if TYPE_CHECKING:
 _imports.after("jax", _programs.use)
 _imports.after("gymnasium", lambda: importlib.import_module("surveyor.envs.gymnasium") and None)
 
-__all__ = ["BDQN", "DQN", "PSRL", "SU", "UBE", "Agent", "BootDQN", "IdealSU", "SUPlus", "Uniform"]
+__all__ = ["BDQN", "DQN", "PSRL", "SU", "UBE", "Agent", "BonusDQN", "BootDQN", "HyperAgent"]
+__all__ += ["IdealSU", "SUPlus", "Uniform"]
 __all__ += ["Batch", "EnvSpec", "Posterior", "QPosterior", "Schedule", "Transition", "Update"]
 __all__ += ["Evaluation", "Run", "SurveyorError", "evaluate", "load", "results", "resume", "train"]
 __all__ += ["Beliefs", "Callback", "Evaluate", "StopWhen", "TensorBoard", "WandB"]

@@ -5,9 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from surveyor.models.deep_q import DeepQ
 from surveyor.models.optimiser import Adam
-from surveyor.models.q import DeepQ, FixedQ, QModel, TabularQ, q_losses
+from surveyor.models.q import FixedQ, QModel, q_losses
 from surveyor.models.tables import RowAdam
+from surveyor.models.tabular_q import TabularQ
 from surveyor.types import Batch, EnvSpec
 from tests.common import VECTOR, compiled, observations
 

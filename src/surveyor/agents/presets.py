@@ -73,6 +73,18 @@ DQN: Presets = {
     )
 }
 
+BONUS: Presets = {
+    "default": _preset(
+        "the presets of dqn, with a bonus of 0.1 for what is new",
+        tree={},
+        chain={"discount": 0.99, "gradient_steps": 40},
+        minatar=DQN["default"].values["minatar"] | {"epsilon_end": 0.01},
+        atari=DQN["default"].values["atari"],
+        classic=DQN["default"].values["classic"] | {"epsilon_end": 0.01},
+        numbered=NUMBERED,
+    )
+}
+
 _ALL_HEADS: Values = {"bootstrap": 1.0, "trained": "all"}
 BOOTDQN: Presets = {
     "default": _preset(
@@ -101,6 +113,20 @@ BOOTDQN: Presets = {
     "released_25x": _preset(
         "the released code's B+P 25x",
         tree={"prior_weight": 0.0, "bootstrap": 1.0, "hidden": 25, "gradient_steps": 250},
+    ),
+}
+
+HYPERAGENT: Presets = {
+    "default": _preset(
+        "network and updates of Li et al. (2024) on vectors and pictures such as DeepSea's; the "
+        "sizes and rates of all agents here on MinAtar, Atari and tables",
+        tree={"discount": 1.0},
+        chain={"gradient_steps": 40},
+        minatar=MINATAR,
+        atari=ATARI,
+        classic={"target_every": 4, "replay_capacity": 1_000_000}
+        | {"train_every": 1, "gradient_steps": 1, "warmup": 128},
+        numbered=NUMBERED,
     ),
 }
 
