@@ -130,6 +130,19 @@ HYPERAGENT: Presets = {
     ),
 }
 
+SCOUT: Presets = {
+    "default": _preset(
+        "sizes and rates shared by all agents, with a target network that follows sooner and, on "
+        "vectors and other images, returns over three steps",
+        tree={"replay": "recent-and-best(10, 20)"},
+        chain={"discount": 0.99, "gradient_steps": 40, "replay": "recent-and-best(10, 20)"},
+        minatar=MINATAR | {"learning_rate": 5e-4},
+        atari=ATARI,
+        classic=CLASSIC | {"target_every": 10, "n_step": 3, "warmup": 64},
+        numbered=NUMBERED,
+    )
+}
+
 DETERMINISTIC: Presets = {
     "default": _preset(
         "one successor per state and action on trees and chains, which are deterministic",

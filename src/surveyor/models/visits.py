@@ -1,0 +1,79 @@
+"""Counts of how often each observation and action was met, whatever observations are.
+
+Numbered states have a cell of their own for each action. All other observations are hashed, so that
+a look-up takes the same time for any number of them; two that share a cell count as one.
+"""
+
+import dataclasses
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, UInt32
+
+from surveyor.types import PRNG, EnvSpec, Mask, Obs, Transition
+
+BITS = 18
+"""Cells for observations that are no numbers of states: 2¹⁸."""
+SPREAD, OTHER = 0x9E3779B1, 0x7FEB352D
+"""Odd numbers that tell actions and samples apart in a hash."""
+Cells = UInt32[Array, "*b actions"]
+
+
+class Visits(eqx.Module):
+    """Visits of each observation and action."""
+
+    count: Float[Array, " cells"]
+    multipliers: UInt32[Array, " numbers"] | None
+    """One for each number of an observation; None for numbered states."""
+    actions: int = eqx.field(static=True)
+    spec: EnvSpec = eqx.field(static=True)
+    bins: int = eqx.field(static=True)
+    """Cells that a real number is divided into over a length of 1."""
+
+    @classmethod
+    def create(cls, spec: EnvSpec, key: PRNG, bins: int) -> "Visits":
+        """Return counts of zero."""
+        if spec.tabular:
+            count = jnp.zeros(spec.num_states * spec.num_actions)
+            return cls(count, None, spec.num_actions, spec, bins)
+        multipliers = jax.random.bits(key, (math.prod(spec.shape),), jnp.uint32) | jnp.uint32(1)
+        return cls(jnp.zeros(2**BITS), multipliers, spec.num_actions, spec, bins)
+
+    def cells(self, obs: Obs) -> Cells:
+        """Return the cell of each action at these observations."""
+        each = jnp.arange(self.actions, dtype=jnp.uint32)
+        if self.multipliers is None:
+            return obs[..., None].astype(jnp.uint32) * jnp.uint32(self.actions) + each
+        lead = obs.shape[: obs.ndim - len(self.spec.shape)]
+        numbers = obs.reshape(*lead, -1)
+        if jnp.issubdtype(numbers.dtype, jnp.floating):
+            numbers = jnp.round(numbers * self.bins)
+        whole = numbers.astype(jnp.int32).astype(jnp.uint32)
+        code = mixed(jnp.sum(whole * self.multipliers, axis=-1, dtype=jnp.uint32))
+        return mixed(code[..., None] ^ ((each + 1) * jnp.uint32(SPREAD))) >> (32 - BITS)
+
+    def at(self, cells: Cells) -> Float[Array, "*b actions"]:
+        """Return the visits of cells."""
+        return self.count[cells]
+
+    def add(self, transitions: Transition, mask: Mask) -> "Visits":
+        """Count the transitions in `mask`."""
+        cells = self.cells(transitions.obs)
+        taken = jnp.take_along_axis(cells, transitions.action[:, None], axis=1)[:, 0]
+        return dataclasses.replace(self, count=self.count.at[taken].add(mask))
+
+
+def uniforms(cells: Cells, samples: int) -> Float[Array, "*b samples actions"]:
+    """Return a number in [0, 1) for each sample and cell, always the same one."""
+    which = jnp.arange(1, samples + 1, dtype=jnp.uint32) * jnp.uint32(OTHER)
+    bits = mixed(mixed(cells)[..., None, :] ^ which[:, None])
+    return (bits >> 8).astype(jnp.float32) / 2**24
+
+
+def mixed(bits: UInt32[Array, "*n"]) -> UInt32[Array, "*n"]:
+    """Return a permutation of 32 bits in which each depends on all (MurmurHash3's last step)."""
+    bits = (bits ^ (bits >> 16)) * jnp.uint32(0x85EBCA6B)
+    bits = (bits ^ (bits >> 13)) * jnp.uint32(0xC2B2AE35)
+    return bits ^ (bits >> 16)

@@ -1,0 +1,76 @@
+"""Counts of visits, beside a dictionary; numbers that belong to cells."""
+
+import collections
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from surveyor.models.visits import BITS, Visits, uniforms
+from surveyor.types import EnvSpec, Transition
+
+NUMBERS = EnvSpec(num_states=30, num_actions=3)
+VECTOR = EnvSpec(0, 3, 0, (4,), "float32")
+IMAGE = EnvSpec(0, 3, 0, (6, 5, 2), "uint8")
+FLAGS = EnvSpec(0, 3, 0, (8, 8), "bool")
+
+
+def observations(spec, n, rng):
+    """Return observations of which many are equal."""
+    if spec.tabular:
+        return rng.integers(0, spec.num_states, n).astype(np.int32)
+    few = rng.integers(0, 2 if spec.dtype == "bool" else 9, (n // 4, *spec.shape))
+    if spec.dtype == "float32":
+        few = few / 4 - 1
+    return few[rng.integers(0, len(few), n)].astype(spec.dtype)
+
+
+@pytest.mark.parametrize(
+    "spec", [NUMBERS, VECTOR, IMAGE, FLAGS], ids=["numbers", "vector", "image", "flags"]
+)
+def test_visits_are_counted_as_by_a_dictionary(spec):
+    rng, counted = np.random.default_rng(0), collections.Counter()
+    visits = Visits.create(spec, jax.random.key(0), bins=20)
+    add = jax.jit(lambda visits, steps, mask: visits.add(steps, mask))
+    for _ in range(5):
+        obs, action = observations(spec, 40, rng), rng.integers(0, 3, 40)
+        mask = rng.random(40) < 0.8
+        arrays = map(jnp.asarray, (obs, action, np.zeros(40, np.float32), obs, np.zeros(40, bool)))
+        visits = add(visits, Transition(*arrays), jnp.asarray(mask))
+        counted.update((o.tobytes(), a) for o, a, m in zip(obs, action, mask, strict=True) if m)
+    found = np.asarray(visits.at(visits.cells(jnp.asarray(obs))))
+    assert found.shape == (40, 3)
+    expected = [[counted[o.tobytes(), a] for a in range(3)] for o in obs]
+    np.testing.assert_array_equal(found, expected)
+    assert found.max() > 1
+    one = visits.cells(jnp.asarray(obs[0]))
+    np.testing.assert_array_equal(one, visits.cells(jnp.asarray(obs))[0])
+
+
+def test_different_observations_hardly_ever_share_a_cell():
+    visits = Visits.create(EnvSpec(0, 2, 0, (100, 100), "bool"), jax.random.key(1), bins=20)
+    places = np.eye(10_000, dtype=bool)[::5].reshape(-1, 100, 100)
+    cells = np.asarray(visits.cells(jnp.asarray(places))).reshape(-1)
+    expected = len(cells) - 2**BITS * (1 - (1 - 2.0**-BITS) ** len(cells))  # of random cells
+    assert len(cells) - len(set(cells.tolist())) < 2 * expected + 5
+
+
+def test_real_numbers_share_a_cell_if_they_are_close():
+    visits = Visits.create(VECTOR, jax.random.key(0), bins=20)
+    obs = jnp.array([[0.5, -0.5, 0.0, 1.0], [0.51, -0.51, 0.01, 1.0], [0.5, -0.5, 0.0, 0.9]])
+    cells = np.asarray(visits.cells(obs))
+    np.testing.assert_array_equal(cells[0], cells[1])
+    assert np.all(cells[0] != cells[2])
+
+
+def test_numbers_of_cells_are_uniform_independent_and_always_the_same():
+    cells = jnp.arange(30_000, dtype=jnp.uint32).reshape(-1, 3)
+    found = np.asarray(uniforms(cells, 4))
+    assert found.shape == (10_000, 4, 3)
+    np.testing.assert_array_equal(found[5:7], uniforms(cells[5:7], 4))
+    counts = np.histogram(found, bins=10, range=(0, 1))[0] / found.size
+    np.testing.assert_allclose(counts, 0.1, atol=0.003)
+    flat = found.transpose(1, 0, 2).reshape(4, -1)
+    both = np.corrcoef(np.concatenate([flat[:, :-1], flat[:, 1:]]))
+    assert np.abs(both - np.eye(8)).max() < 0.025
