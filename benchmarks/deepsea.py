@@ -3,9 +3,9 @@
     python benchmarks/deepsea.py --agents scout hyperagent --sizes 20 30 --seeds 10
 
 A picture of N × N places, an MLP of two layers of 64, batches of 128, one update at every step, a
-target network that follows every 4 updates, γ = 0.99 (Li et al. 2024); Scout's learning rate is
-2e-3, all others' 1e-3. Every 20 episodes the greedy policy plays one. Two numbers for each run, in
-episodes:
+target network that follows every 4 updates, γ = 0.99 (Li et al. 2024). Scout's learning rate is
+2e-3 and its replay prioritised(0.6); all others have 1e-3 and uniform draws. Every 20 episodes the
+greedy policy plays one. Two numbers for each run, in episodes:
 
 - greedy: the first of three tests in a row with the optimal return of 0.99;
 - samples: the end of the first interval in which every training episode had that return, so that
@@ -33,7 +33,7 @@ FIELD: dict[str, Any] = {
     "replay_capacity": 100_000,
 } | {"train_every": 1, "gradient_steps": 1, "envs": 1, "n_step": 1, "warmup": 128}
 OWN: dict[str, dict[str, Any]] = {
-    "scout": {"learning_rate": 2e-3, "warmup": 0},
+    "scout": {"learning_rate": 2e-3, "warmup": 0, "replay": "prioritised(0.6)"},
     "hyperagent-ois": {"target": "optimistic"},
     "dqn": {"epsilon_steps": 10_000},
 }

@@ -144,6 +144,8 @@ class Trail:
     """γ, γ², …, and 0 after the end of the episode."""
     reward: Float[Arrays, "*batch"]
     """Reward of the first step alone; the transition's own is the discounted sum of all."""
+    legal: Bool[Arrays, "*batch actions"] | None = None
+    """True for each action that is allowed after the first step; None where all always are."""
 
 
 @pytree

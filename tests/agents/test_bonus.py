@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -41,10 +42,10 @@ def test_the_error_of_distillation_falls_where_there_is_data_and_stays_elsewhere
     state, known, new = begun(agent), batch(VECTOR, 16, seed=0), batch(VECTOR, 16, seed=50)
     fit = jax.jit(lambda novelty: novelty.fit(known))
     novelty = fit(state.novelty)
-    before = float(jnp.mean(novelty._errors(novelty.trained.net, known)))
+    before = float(jnp.mean(novelty._errors(novelty.net, known)))
     for _ in range(300):
         novelty = fit(novelty)
-    errors = [jnp.mean(novelty._errors(novelty.trained.net, data)) for data in (known, new)]
+    errors = [jnp.mean(novelty._errors(novelty.net, data)) for data in (known, new)]
     assert float(errors[0]) < 0.05 * before
     assert float(errors[1]) > 5 * float(errors[0])
     fixed = jax.tree.map(np.array_equal, novelty.fixed, state.novelty.fixed)
@@ -57,9 +58,9 @@ def test_the_bonus_is_the_error_over_the_deviation_of_all_errors_so_far():
     np.testing.assert_array_equal(state.novelty.bonus(first), 0.0)
     errors, novelty = [], state.novelty
     for data in (first, second, first):
-        errors.append(np.asarray(novelty._errors(novelty.trained.net, data), np.float64))
+        errors.append(np.asarray(novelty._errors(novelty.net, data), np.float64))
         novelty = novelty.fit(data)
-    now = np.asarray(novelty._errors(novelty.trained.net, second))
+    now = np.asarray(novelty._errors(novelty.net, second))
     expected = now / np.std(np.concatenate(errors))
     np.testing.assert_allclose(novelty.bonus(second), expected, rtol=1e-2)
 
@@ -77,3 +78,17 @@ def test_it_is_dqn_on_reward_plus_bonus(spec):
     alike = jax.tree.map(lambda a, b: np.allclose(a, b, atol=1e-6), after.network, expected.network)
     assert all(jax.tree.leaves(alike))
     assert abs(float(update.metrics["bonus"]) - float(bonus.mean())) < 1e-5
+
+
+def test_with_a_torso_of_one_s_own_the_fixed_network_has_other_weights():
+    class Mine(eqx.Module):
+        layer: eqx.nn.Linear
+
+        def __call__(self, obs):
+            return jax.nn.relu(self.layer(obs))
+
+    agent = BonusDQN(torso=Mine(eqx.nn.Linear(4, 32, key=jax.random.key(0))))
+    novelty = begun(agent).novelty
+    mine, fixed = (net.torso.module.layer.weight for net in (novelty.net, novelty.fixed))
+    assert abs(np.corrcoef(np.ravel(mine), np.ravel(fixed))[0, 1]) < 0.4
+    np.testing.assert_allclose(np.std(mine), np.std(fixed), rtol=0.3)

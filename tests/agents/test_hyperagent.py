@@ -112,3 +112,14 @@ def test_an_optimistic_target_is_never_below_the_mean_of_its_indices():
     best = agent.next_value(state, drawn, z, jax.random.key(0))
     mean = agent.q(state, agent.greedy(state), drawn.next_obs).max(axis=1)
     assert np.all(np.asarray(best)[:, 0] > np.asarray(mean))
+
+
+@BOTH
+def test_without_a_prior_it_learns_as_with_one_of_nearly_zero(spec):
+    plain, tiny = (HyperAgent(prior_scale=scale, indices=3) for scale in (0.0, 1e-20))
+    drawn, key = batch(spec), jax.random.key(2)
+    after, update = jax.jit(plain.learn)(begun(plain, spec), drawn, key)
+    expected, other = jax.jit(tiny.learn)(begun(tiny, spec), drawn, key)
+    np.testing.assert_allclose(update.errors, other.errors, atol=1e-5)
+    q = (each.model.q(drawn.obs) for each in (after, expected))
+    np.testing.assert_allclose(*q, rtol=1e-4, atol=1e-5)

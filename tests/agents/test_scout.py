@@ -9,7 +9,6 @@ import pytest
 
 import surveyor as sv
 from surveyor.agents.scout import RARE, Scout
-from surveyor.models.visits import uniforms
 from surveyor.types import Batch, EnvSpec, Trail, Transition
 from tests.common import VECTOR, batch, begun
 
@@ -42,7 +41,8 @@ def test_q_is_the_mean_and_the_weighted_surprises():
     visits = np.asarray(state.visits.at(cells))
     assert set(visits[:8].ravel()) == {0, 5}
     assert not visits[8:].any()
-    hopes = np.asarray(uniforms(cells, 4)) / np.sqrt(1 + agent.contraction * visits)[:, None]
+    deviation = 1 / np.sqrt(1 + agent.contraction * visits)
+    hopes = np.asarray(state.visits.uniforms(cells, 4)) * deviation[:, None]
     weight = agent.curiosity * (1 - 8 / 40 + RARE)  # 8 of 40 steps were new
     for k in range(1, 5):
         ahead = np.clip(heads[:, k], 0, 1) + hopes[:, k - 1]
@@ -73,9 +73,10 @@ def test_the_mean_stays_honest_while_there_is_no_reward():
     agent = Scout(envs=16, train_every=16, learning_rate=1e-2)
     state, data = begun(agent), batch(VECTOR, 16)
     nothing = dataclasses.replace(data, reward=jnp.zeros(16), terminated=jnp.zeros(16, bool))
-    for i in range(300):
-        state = seen(agent, state, nothing)
-        state, _ = jax.jit(agent.learn)(state, nothing, jax.random.key(i))
+    state = seen(agent, state, nothing)
+    one = lambda state, key: (agent.learn(state, nothing, key)[0], None)  # noqa: E731
+    keys = jax.random.split(jax.random.key(0), 300)
+    state, _ = jax.jit(lambda state: jax.lax.scan(one, state, keys))(state)
     mean = agent.q(state, agent.greedy(state), data.obs)[jnp.arange(16), data.action]
     assert np.abs(mean).max() < 0.02
     np.testing.assert_array_equal(state.returns.seen, 0.0)
@@ -105,10 +106,20 @@ def test_over_several_steps_surprises_are_those_one_step_on():
         jnp.tile(jnp.where(jnp.arange(8) == 3, 0.0, 0.9)[:, None], (1, 2)),
         data.reward,
     )
-    found = agent.surprise(state, dataclasses.replace(data, trail=trail))
-    hopes = np.asarray(agent.hopes(state, middle.obs)).max(-1)
-    expected = np.where(np.arange(8)[:, None] == 3, 0.0, 0.5 * hopes)  # the fourth had ended
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    data = dataclasses.replace(data, trail=trail, terminated=jnp.arange(8) == 3)
+    hopes = np.asarray(agent.hopes(state, middle.obs))
+    ended = np.arange(8)[:, None] == 3  # the fourth has one step only
+    found = agent.surprise(state, data)
+    np.testing.assert_allclose(found, np.where(ended, 0.0, 0.5 * hopes.max(-1)), atol=1e-5)
+    cut_off = dataclasses.replace(data, terminated=jnp.zeros(8, bool))
+    after = np.asarray(agent.hopes(state, data.next_obs)).max(-1)
+    found = agent.surprise(state, cut_off)
+    np.testing.assert_allclose(found, np.where(ended, 0.5 * after, 0.5 * hopes.max(-1)), atol=1e-5)
+    legal = jnp.tile(jnp.array([True, False, True]), (8, 1))
+    masks = {"trail": dataclasses.replace(trail, legal=legal), "next_legal": ~legal}
+    found = agent.surprise(state, dataclasses.replace(cut_off, **masks))
+    one_on, after = hopes[:, :, [0, 2]].max(-1), agent.hopes(state, data.next_obs)[:, :, 1]
+    np.testing.assert_allclose(found, np.where(ended, 0.5 * after, 0.5 * one_on), atol=1e-5)
 
 
 @pytest.mark.usefixtures("optimised")

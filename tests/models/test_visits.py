@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from surveyor.models.visits import BITS, Visits, uniforms
+from surveyor.models.visits import BITS, Visits
 from surveyor.types import EnvSpec, Transition
 
 NUMBERS = EnvSpec(num_states=30, num_actions=3)
@@ -66,9 +66,12 @@ def test_real_numbers_share_a_cell_if_they_are_close():
 
 def test_numbers_of_cells_are_uniform_independent_and_always_the_same():
     cells = jnp.arange(30_000, dtype=jnp.uint32).reshape(-1, 3)
-    found = np.asarray(uniforms(cells, 4))
+    visits, other = (Visits.create(NUMBERS, jax.random.key(i), bins=1) for i in range(2))
+    found = np.asarray(visits.uniforms(cells, 4))
+    of_another = np.asarray(other.uniforms(cells, 4))  # numbered states, another seed
+    assert abs(np.corrcoef(found.ravel(), of_another.ravel())[0, 1]) < 0.02
     assert found.shape == (10_000, 4, 3)
-    np.testing.assert_array_equal(found[5:7], uniforms(cells[5:7], 4))
+    np.testing.assert_array_equal(found[5:7], visits.uniforms(cells[5:7], 4))
     counts = np.histogram(found, bins=10, range=(0, 1))[0] / found.size
     np.testing.assert_allclose(counts, 0.1, atol=0.003)
     flat = found.transpose(1, 0, 2).reshape(4, -1)

@@ -36,7 +36,7 @@ class BonusDQN(DQN):
         """Return an untrained network and a measure of novelty that has seen nothing."""
         dqn_key, novelty_key = jax.random.split(key)
         dqn = super().init(spec, dqn_key)
-        if self.tables(spec):
+        if spec.tabular:
             return BonusState(dqn.network, dqn.steps, Counts.create(spec))
         net: dict[str, Any] = {"hidden": self.hidden, "torso": self.torso, "depth": self.depth}
         novelty = Distillation.create(spec, novelty_key, adam=self.adam(), **net)

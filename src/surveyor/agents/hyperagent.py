@@ -65,10 +65,11 @@ class HyperAgent(QLearner[HyperAgentState, Index]):
         model = self.q_model(spec, model_key, 1 + self.dimensions)
         if self.prior_scale == 0:
             return HyperAgentState(model, None)
-        # Each unit of the last hidden layer has weights of norm 1 over the index, as released.
-        scale = self.prior_scale * (self.hidden / self.dimensions) ** 0.5
-        prior = self.q_model(spec, prior_key, self.dimensions).fixed(scale)
-        return HyperAgentState(model, prior)
+        prior = self.q_model(spec, prior_key, self.dimensions)
+        # Each unit of a network's last hidden layer has weights of norm 1 over the index, as
+        # released.
+        scale = self.prior_scale * (prior.weights.shape[1] / self.dimensions) ** 0.5
+        return HyperAgentState(model, prior.fixed(scale))
 
     def sample(self, state: HyperAgentState, key: PRNG) -> Index:
         """Draw z from the unit sphere."""
@@ -96,6 +97,7 @@ class HyperAgent(QLearner[HyperAgentState, Index]):
         z_key, target_key = jax.random.split(key)
         z = on_sphere(z_key, (len(batch.action), self.indices, self.dimensions))
         targets = td_target(batch, self.discount, self.next_value(state, batch, z, target_key))
+        targets = jnp.broadcast_to(targets, z.shape[:2])
         if state.prior is not None:  # m and h learn what the prior does not already say
             prior = mixed(state.prior.q(batch.obs, jnp.arange(self.dimensions)), z)
             targets -= jnp.take_along_axis(prior, batch.action[:, None, None], axis=-1)[..., 0]

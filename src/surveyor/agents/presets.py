@@ -75,7 +75,7 @@ DQN: Presets = {
 
 BONUS: Presets = {
     "default": _preset(
-        "the presets of dqn, with a bonus of 0.1 for what is new",
+        "those of dqn where it has one, ours elsewhere, with a bonus of 0.1 for what is new",
         tree={},
         chain={"discount": 0.99, "gradient_steps": 40},
         minatar=DQN["default"].values["minatar"] | {"epsilon_end": 0.01},
@@ -120,13 +120,13 @@ HYPERAGENT: Presets = {
     "default": _preset(
         "network and updates of Li et al. (2024) on vectors and pictures such as DeepSea's; the "
         "sizes and rates of all agents here on MinAtar, Atari and tables",
-        tree={"discount": 1.0},
-        chain={"gradient_steps": 40},
+        tree={"discount": 1.0, "hidden": 20, "batch_size": 100},
+        chain={"gradient_steps": 40, "hidden": 20, "batch_size": 100},
         minatar=MINATAR,
         atari=ATARI,
         classic={"target_every": 4, "replay_capacity": 1_000_000}
         | {"train_every": 1, "gradient_steps": 1, "warmup": 128},
-        numbered=NUMBERED,
+        numbered=NUMBERED | {"hidden": 20},
     ),
 }
 

@@ -9,12 +9,12 @@ from jaxtyping import Array, Float, Int
 
 from surveyor.agents.base import Q
 from surveyor.agents.learner import QLearner
-from surveyor.agents.options import NonNegative, Positive, Probability, Size
+from surveyor.agents.options import NonNegative, Positive, Probability, Size, option
 from surveyor.inference.policies import allowed
 from surveyor.models.losses import per_head, td_target
 from surveyor.models.q import QModel, QValues
 from surveyor.models.returns import Returns
-from surveyor.models.visits import Visits, uniforms
+from surveyor.models.visits import Visits
 from surveyor.types import PRNG, Batch, EnvSpec, Mask, Metrics, Obs, Transition, Update
 
 Index = Int[Array, ""]
@@ -30,7 +30,7 @@ class ScoutState(eqx.Module):
     visits: Visits
     returns: Returns
     """Range of returns so far, which bounds m."""
-    steps: Float[Array, "2"]
+    steps: Int[Array, "2"]
     """Steps so far, and those of them that nothing was known about."""
 
 
@@ -56,7 +56,7 @@ class Scout(QLearner[ScoutState, Index]):
     """Prior variance of a reward over that of its noise: one visit leaves 1/√(1 + contraction)."""
     foresight: Probability = 0.95
     """Discount of surprises: they have to stand out at every step, more than rewards."""
-    bins: Size = 20
+    bins: Size = option(20, on="networks")
     """Cells that a real number of an observation is divided into over a length of 1."""
 
     def init(self, spec: EnvSpec, key: PRNG) -> ScoutState:
@@ -64,7 +64,8 @@ class Scout(QLearner[ScoutState, Index]):
         model_key, visits_key = jax.random.split(key)
         model = self.q_model(spec, model_key, 1 + self.ensemble, outputs=False)
         visits = Visits.create(spec, visits_key, self.bins)
-        return ScoutState(model, visits, Returns.create(self.envs), jnp.zeros(2))
+        none = jnp.zeros(2, jnp.int32)
+        return ScoutState(model, visits, Returns.create(self.envs), none)
 
     def sample(self, state: ScoutState, key: PRNG) -> Index:
         """Draw one of the samples."""
@@ -90,12 +91,12 @@ class Scout(QLearner[ScoutState, Index]):
         """Return ε of every sample."""
         cells = state.visits.cells(obs)
         spread = jax.lax.rsqrt(1 + self.contraction * state.visits.at(cells))
-        return uniforms(cells, self.ensemble) * spread[..., None, :]
+        return state.visits.uniforms(cells, self.ensemble) * spread[..., None, :]
 
     def weight(self, state: ScoutState) -> Float[Array, ""]:
         """Return κ: where every observation is a new one, novelty says nothing."""
         steps, new = state.steps
-        return self.curiosity * (1 - new / jnp.maximum(steps, 1.0) + RARE)
+        return self.curiosity * (1 - new / jnp.maximum(steps, 1) + RARE)
 
     def observe(self, state: ScoutState, transitions: Transition, mask: Mask) -> ScoutState:
         """Count the visits, and widen the range of returns."""
@@ -127,13 +128,18 @@ class Scout(QLearner[ScoutState, Index]):
 
     def surprise(self, state: ScoutState, batch: Batch) -> Float[Array, "b samples"]:
         """Return foresight · max(ε_k, U_k)(s', a'), where a' is the network's choice; else 0."""
-        if batch.trail is None:
-            obs, goes_on, legal = batch.next_obs, ~batch.terminated, per_head(batch)
-        else:  # s' is one step on, not several
-            obs, goes_on, legal = batch.trail.obs[:, 0], batch.trail.discount[:, 0] > 0, None
+        obs, goes_on = batch.next_obs, ~batch.terminated
+        legal: Any = batch.next_legal
+        if (trail := batch.trail) is not None:  # s' is one step on, not several
+            more, first = trail.discount[:, 0] > 0, trail.legal
+            shape = (-1, *[1] * (obs.ndim - 1))
+            obs = jnp.where(more.reshape(shape), trail.obs[:, 0], obs)
+            legal = None if first is None else jnp.where(more[:, None], first, legal)
+            goes_on = goes_on | more
         hopes = self.hopes(state, obs)
         ahead = (jnp.clip(q(obs)[:, 1:], 0.0, 1.0) for q in (state.model.q, state.model.target_q))
         choosing, valued = (jnp.maximum(hopes, each) for each in ahead)
+        legal = None if legal is None else legal[:, None]
         chosen = jnp.argmax(allowed(choosing, legal), axis=-1, keepdims=True)
         value = jnp.take_along_axis(valued, chosen, axis=-1)[..., 0]
         return self.foresight * goes_on[:, None] * value

@@ -6,10 +6,11 @@ from typing import Protocol, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Shaped
+import optax
+from jaxtyping import Array, Float, PyTree, Shaped
 
 from surveyor.models.layers import Dense, OwnTorso, Torso, TorsoName, make_torso
-from surveyor.models.optimiser import Adam, Trained
+from surveyor.models.optimiser import Adam
 from surveyor.models.own import Own
 from surveyor.types import PRNG, Batch, EnvSpec, Mask, Transition
 
@@ -73,10 +74,12 @@ class Distillation(eqx.Module):
     random one at s', over the standard deviation of the errors in all batches so far.
     """
 
-    trained: Trained[Distilled]
+    net: Distilled
     fixed: Distilled
-    moments: Float[Array, "3"]
+    moments: optax.OptState
+    errors: Float[Array, "3"]
     """Number, sum and sum of squares of errors."""
+    adam: Adam = eqx.field(static=True)
 
     @classmethod
     def create(
@@ -96,16 +99,18 @@ class Distillation(eqx.Module):
             layers = make_torso(spec, torso, hidden, torso_key, depth)
             return Distilled(layers, Dense.create(output_key, layers.width, hidden))
 
-        first, second = jax.random.split(key)
-        trained = Trained.create(network(first), adam, 1)
-        return cls(trained, network(second), jnp.zeros(3))
+        first, second, third = jax.random.split(key, 3)
+        net, fixed = network(first), network(second)
+        if isinstance(torso, Own):  # which has weights of its own, the same each time
+            fixed = eqx.tree_at(lambda net: net.torso, fixed, _redrawn(fixed.torso, third))
+        return cls(net, fixed, adam.init(net), jnp.zeros(3), adam)
 
     def bonus(self, batch: Batch) -> Bonus:
-        count, total, squares = self.moments
+        count, total, squares = self.errors
         mean = total / jnp.maximum(count, 1.0)
         variance = squares / jnp.maximum(count, 1.0) - mean**2
         deviation = jnp.maximum(jnp.sqrt(jnp.maximum(variance, 0.0)), LEAST)
-        errors = self._errors(self.trained.net, batch)
+        errors = self._errors(self.net, batch)
         return jnp.where(count > 0, errors / deviation, 0.0)
 
     def observe(self, transitions: Transition, mask: Mask) -> "Distillation":
@@ -117,11 +122,23 @@ class Distillation(eqx.Module):
             errors = self._errors(net, batch)
             return jnp.mean(errors), errors
 
-        gradients, errors = eqx.filter_grad(loss, has_aux=True)(self.trained.net)
+        gradients, errors = eqx.filter_grad(loss, has_aux=True)(self.net)
+        net, moments = self.adam.update(self.net, gradients, self.moments)
         new = jnp.array([errors.size, jnp.sum(errors), jnp.sum(errors**2)])
-        trained, moments = self.trained.update(gradients), self.moments + new
-        return dataclasses.replace(self, trained=trained, moments=moments)
+        changes = {"net": net, "moments": moments, "errors": self.errors + new}
+        return dataclasses.replace(self, **changes)
 
     def _errors(self, net: Distilled, batch: Batch) -> Bonus:
         rows, _ = net.torso.flatten(batch.next_obs)
         return jnp.mean((net(rows) - jax.lax.stop_gradient(self.fixed(rows))) ** 2, axis=0)
+
+
+def _redrawn(module: PyTree, key: PRNG) -> PyTree:
+    """Return a module with normal weights of the same deviation."""
+    leaves, structure = jax.tree.flatten(eqx.filter(module, eqx.is_inexact_array))
+    keys = jax.random.split(key, max(1, len(leaves)))
+    drawn = [
+        x if x.ndim < 2 else jnp.std(x) * jax.random.normal(key, x.shape, x.dtype)
+        for x, key in zip(leaves, keys[: len(leaves)], strict=True)
+    ]
+    return eqx.combine(jax.tree.unflatten(structure, drawn), module)

@@ -25,6 +25,8 @@ class Visits(eqx.Module):
     """Visits of each observation and action."""
 
     count: Float[Array, " cells"]
+    salt: UInt32[Array, ""]
+    """Seed of the numbers that belong to cells."""
     multipliers: UInt32[Array, " numbers"] | None
     """One for each number of an observation; None for numbered states."""
     actions: int = eqx.field(static=True)
@@ -35,11 +37,13 @@ class Visits(eqx.Module):
     @classmethod
     def create(cls, spec: EnvSpec, key: PRNG, bins: int) -> "Visits":
         """Return counts of zero."""
+        salt_key, key = jax.random.split(key)
+        salt = jax.random.bits(salt_key, (), jnp.uint32)
         if spec.tabular:
             count = jnp.zeros(spec.num_states * spec.num_actions)
-            return cls(count, None, spec.num_actions, spec, bins)
+            return cls(count, salt, None, spec.num_actions, spec, bins)
         multipliers = jax.random.bits(key, (math.prod(spec.shape),), jnp.uint32) | jnp.uint32(1)
-        return cls(jnp.zeros(2**BITS), multipliers, spec.num_actions, spec, bins)
+        return cls(jnp.zeros(2**BITS), salt, multipliers, spec.num_actions, spec, bins)
 
     def cells(self, obs: Obs) -> Cells:
         """Return the cell of each action at these observations."""
@@ -58,18 +62,17 @@ class Visits(eqx.Module):
         """Return the visits of cells."""
         return self.count[cells]
 
+    def uniforms(self, cells: Cells, samples: int) -> Float[Array, "*b samples actions"]:
+        """Return a number in [0, 1) for each sample and cell, always the same one."""
+        which = jnp.arange(1, samples + 1, dtype=jnp.uint32) * jnp.uint32(OTHER)
+        bits = mixed(mixed(cells ^ self.salt)[..., None, :] ^ which[:, None])
+        return (bits >> 8).astype(jnp.float32) / 2**24
+
     def add(self, transitions: Transition, mask: Mask) -> "Visits":
         """Count the transitions in `mask`."""
         cells = self.cells(transitions.obs)
         taken = jnp.take_along_axis(cells, transitions.action[:, None], axis=1)[:, 0]
         return dataclasses.replace(self, count=self.count.at[taken].add(mask))
-
-
-def uniforms(cells: Cells, samples: int) -> Float[Array, "*b samples actions"]:
-    """Return a number in [0, 1) for each sample and cell, always the same one."""
-    which = jnp.arange(1, samples + 1, dtype=jnp.uint32) * jnp.uint32(OTHER)
-    bits = mixed(mixed(cells)[..., None, :] ^ which[:, None])
-    return (bits >> 8).astype(jnp.float32) / 2**24
 
 
 def mixed(bits: UInt32[Array, "*n"]) -> UInt32[Array, "*n"]:

@@ -270,6 +270,7 @@ class StepReplay:
             action=self._at(self.action, later, env[..., None]),
             discount=self.xp.where(going[..., 1:], powers[1:], 0.0).astype(self.xp.float32),
             reward=first,
+            legal=None if self.next_legal is None else self._at(self.next_legal, time, env),
         )
 
 
