@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from surveyor.models.visits import BITS, Visits
+from surveyor.models.visits import Visits
 from surveyor.types import EnvSpec, Transition
 
 NUMBERS = EnvSpec(num_states=30, num_actions=3)
@@ -48,12 +48,18 @@ def test_visits_are_counted_as_by_a_dictionary(spec):
     np.testing.assert_array_equal(one, visits.cells(jnp.asarray(obs))[0])
 
 
-def test_different_observations_hardly_ever_share_a_cell():
-    visits = Visits.create(EnvSpec(0, 2, 0, (100, 100), "bool"), jax.random.key(1), bins=20)
-    places = np.eye(10_000, dtype=bool)[::5].reshape(-1, 100, 100)
-    cells = np.asarray(visits.cells(jnp.asarray(places))).reshape(-1)
-    expected = len(cells) - 2**BITS * (1 - (1 - 2.0**-BITS) ** len(cells))  # of random cells
-    assert len(cells) - len(set(cells.tolist())) < 2 * expected + 5
+def test_what_was_never_met_is_never_known_among_thousands():
+    visits = Visits.create(EnvSpec(0, 2, 0, (60, 60), "bool"), jax.random.key(1), bins=20)
+    places = np.eye(3_600, dtype=bool).reshape(-1, 60, 60)
+    known, new = jnp.asarray(places[:1_800]), jnp.asarray(places[1_800:])
+    none, flags = jnp.zeros(1_800), jnp.zeros(1_800, bool)
+    for action in range(2):
+        steps = Transition(known, jnp.full(1_800, action), none, known, flags)
+        visits = visits.add(steps, jnp.ones(1_800, bool))
+    assert not np.asarray(visits.at(visits.cells(new))).any()
+    np.testing.assert_array_equal(visits.at(visits.cells(known)), 1)
+    alone = np.asarray(visits.count[0, visits._where(visits.cells(new))[0]])
+    assert alone.any()  # in one table some would be
 
 
 def test_real_numbers_share_a_cell_if_they_are_close():

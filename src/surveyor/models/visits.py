@@ -1,10 +1,13 @@
 """Counts of how often each observation and action was met, whatever observations are.
 
 Numbered states have a cell of their own for each action. All other observations are hashed, so that
-a look-up takes the same time for any number of them; two that share a cell count as one.
+a look-up takes the same time for any number of them. Each has a cell in several tables, and the
+smallest count is taken (a count-min sketch, Cormode and Muthukrishnan 2005): one that shares a cell
+in every table would never be new, and whatever lies behind it never found.
 """
 
 import dataclasses
+import functools
 import math
 
 import equinox as eqx
@@ -14,8 +17,8 @@ from jaxtyping import Array, Float, UInt32
 
 from surveyor.types import PRNG, EnvSpec, Mask, Obs, Transition
 
-BITS = 18
-"""Cells for observations that are no numbers of states: 2¹⁸."""
+BITS, TABLES = 18, 4
+"""Tables of 2¹⁸ cells for observations that are no numbers of states."""
 SPREAD, OTHER = 0x9E3779B1, 0x7FEB352D
 """Odd numbers that tell actions and samples apart in a hash."""
 Cells = UInt32[Array, "*b actions"]
@@ -24,7 +27,7 @@ Cells = UInt32[Array, "*b actions"]
 class Visits(eqx.Module):
     """Visits of each observation and action."""
 
-    count: Float[Array, " cells"]
+    count: Float[Array, "tables cells"]
     salt: UInt32[Array, ""]
     """Seed of the numbers that belong to cells."""
     multipliers: UInt32[Array, " numbers"] | None
@@ -40,13 +43,13 @@ class Visits(eqx.Module):
         salt_key, key = jax.random.split(key)
         salt = jax.random.bits(salt_key, (), jnp.uint32)
         if spec.tabular:
-            count = jnp.zeros(spec.num_states * spec.num_actions)
+            count = jnp.zeros((1, spec.num_states * spec.num_actions))
             return cls(count, salt, None, spec.num_actions, spec, bins)
         multipliers = jax.random.bits(key, (math.prod(spec.shape),), jnp.uint32) | jnp.uint32(1)
-        return cls(jnp.zeros(2**BITS), salt, multipliers, spec.num_actions, spec, bins)
+        return cls(jnp.zeros((TABLES, 2**BITS)), salt, multipliers, spec.num_actions, spec, bins)
 
     def cells(self, obs: Obs) -> Cells:
-        """Return the cell of each action at these observations."""
+        """Return a number for each action at these observations, which says its cells."""
         each = jnp.arange(self.actions, dtype=jnp.uint32)
         if self.multipliers is None:
             return obs[..., None].astype(jnp.uint32) * jnp.uint32(self.actions) + each
@@ -56,11 +59,12 @@ class Visits(eqx.Module):
             numbers = jnp.round(numbers * self.bins)
         whole = numbers.astype(jnp.int32).astype(jnp.uint32)
         code = mixed(jnp.sum(whole * self.multipliers, axis=-1, dtype=jnp.uint32))
-        return mixed(code[..., None] ^ ((each + 1) * jnp.uint32(SPREAD))) >> (32 - BITS)
+        return mixed(code[..., None] ^ ((each + 1) * jnp.uint32(SPREAD)))
 
     def at(self, cells: Cells) -> Float[Array, "*b actions"]:
         """Return the visits of cells."""
-        return self.count[cells]
+        found = [table[where] for table, where in zip(self.count, self._where(cells), strict=True)]
+        return functools.reduce(jnp.minimum, found)
 
     def uniforms(self, cells: Cells, samples: int) -> Float[Array, "*b samples actions"]:
         """Return a number in [0, 1) for each sample and cell, always the same one."""
@@ -72,7 +76,17 @@ class Visits(eqx.Module):
         """Count the transitions in `mask`."""
         cells = self.cells(transitions.obs)
         taken = jnp.take_along_axis(cells, transitions.action[:, None], axis=1)[:, 0]
-        return dataclasses.replace(self, count=self.count.at[taken].add(mask))
+        count = self.count
+        for table, where in enumerate(self._where(taken)):
+            count = count.at[table, where].add(mask)
+        return dataclasses.replace(self, count=count)
+
+    def _where(self, cells: UInt32[Array, "*b"]) -> list[UInt32[Array, "*b"]]:
+        """Return the cell in each table."""
+        if self.multipliers is None:
+            return [cells]
+        salts = (jnp.uint32(table * OTHER % 2**32) for table in range(TABLES))
+        return [mixed(cells ^ salt) >> (32 - BITS) for salt in salts]
 
 
 def mixed(bits: UInt32[Array, "*n"]) -> UInt32[Array, "*n"]:
