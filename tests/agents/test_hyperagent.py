@@ -63,7 +63,7 @@ def test_the_prior_is_as_large_as_its_scale_says_and_is_never_trained():
     np.testing.assert_allclose(
         10 * of_small.q(obs, which), of_large.q(obs, which), rtol=1e-5, atol=1e-5
     )
-    weights = np.asarray(of_small.W).reshape(small.hidden, small.dimensions, -1)  # type: ignore
+    weights = np.asarray(of_small.W).reshape(small.hidden, small.dimensions, -1)
     assert abs(np.mean(np.sum(weights**2, axis=1)) - 1) < 0.2  # each unit's norm over the index
     state = begun(large, VECTORS)
     after, _ = jax.jit(large.learn)(state, batch(VECTORS), jax.random.key(0))
