@@ -1,9 +1,9 @@
 """Episodes until DeepSea is learnt from pictures, by the field's network and updates.
 
-    python benchmarks/deepsea.py --agents scout hyperagent --sizes 20 30 --seeds 10
+    python benchmarks/deepsea.py --agents su-plus hyperagent --sizes 20 30 --seeds 10
 
 A picture of N × N places, an MLP of two layers of 64, batches of 128, one update at every step, a
-target network that follows every 4 updates, γ = 0.99 (Li et al. 2024). Scout's learning rate is
+target network that follows every 4 updates, γ = 0.99 (Li et al. 2024). The learning rate of SU+ is
 2e-3 and its replay prioritised(0.6); all others have 1e-3 and uniform draws. Every 20 episodes the
 greedy policy plays one. Two numbers for each run, in episodes:
 
@@ -33,7 +33,7 @@ FIELD: dict[str, Any] = {
     "replay_capacity": 100_000,
 } | {"train_every": 1, "gradient_steps": 1, "envs": 1, "n_step": 1, "warmup": 128}
 OWN: dict[str, dict[str, Any]] = {
-    "scout": {"learning_rate": 2e-3, "warmup": 0, "replay": "prioritised(0.6)"},
+    "su-plus": {"learning_rate": 2e-3, "warmup": 0, "replay": "prioritised(0.6)"},
     "hyperagent-ois": {"target": "optimistic"},
     "dqn": {"epsilon_steps": 10_000},
 }
@@ -94,7 +94,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--agents", nargs="+", default=["scout", "hyperagent", "dqn"])
+    parser.add_argument("--agents", nargs="+", default=["su-plus", "hyperagent", "dqn"])
     parser.add_argument("--sizes", nargs="+", type=int, default=[20, 30, 40, 50])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--episodes", type=int, default=2_000, help="budget of a run")

@@ -59,6 +59,6 @@ if __name__ == "__main__":
     options = {"discount": 0.99, "batch_size": 32, "train_every": 4, "gradient_steps": 1}
     options |= {"warmup": 1_000, "envs": 8, "replay_capacity": 20_000}
     for torso in (MyCNN(4, 64, jax.random.key(0)), from_flax()):
-        agent = sv.SUPlus(torso=torso, features=32, replay="uniform", **options)
+        agent = sv.SUPlus(torso=torso, **options)
         run = sv.train(agent, "MinAtar/Breakout", steps=5_000)
         print(f"{type(torso).__name__}: mean return {sv.evaluate(run).mean_return:.1f}")

@@ -10,10 +10,13 @@ from surveyor.types import Batch, EnvSpec
 VECTOR = EnvSpec(0, 3, 0, (4,), "float32")
 SMALL = EnvSpec(0, 3, 0, (10, 10, 4), "bool")
 PIXELS = EnvSpec(0, 3, 0, (4, 84, 84), "uint8", stack=4)
+NAMES = EnvSpec(0, 3, 0, (5, 5, 3), "uint8", image=(5, 5, 3), codes=(11, 6, 4))
 
 
 def observations(spec, n, seed=0):
     rng = np.random.default_rng(seed)
+    if spec.codes:
+        return jnp.asarray(rng.integers(0, spec.codes, (n, *spec.shape)), spec.dtype)
     if spec.dtype == "float32":
         return jnp.asarray(rng.standard_normal((n, *spec.shape)), jnp.float32)
     return jnp.asarray(

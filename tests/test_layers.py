@@ -13,7 +13,7 @@ import pytest
 
 import surveyor
 from surveyor.cli import main
-from surveyor.models.tabular_successors import TabularSuccessors
+from surveyor.models.plain_table import PlainTable
 from surveyor.training import episodes
 
 SOURCE = Path(surveyor.__file__).parent
@@ -190,7 +190,7 @@ def test_every_public_name_is_there():
 def test_the_walk_to_the_first_gradient_step_is_the_documented_one(tmp_path, monkeypatch):
     """The modules on the call stack of the first gradient step, in order, are bold in the docs."""
     walk: list[str] = []
-    fit = TabularSuccessors.fit
+    fit = PlainTable.fit
 
     def watched(self, *args):
         if not walk:
@@ -199,11 +199,11 @@ def test_the_walk_to_the_first_gradient_step_is_the_documented_one(tmp_path, mon
             walk.extend(dict.fromkeys(place.removesuffix("/__init__.py") for place in places))
         return fit(self, *args)
 
-    monkeypatch.setattr(TabularSuccessors, "fit", watched)
+    monkeypatch.setattr(PlainTable, "fit", watched)
     episodes.compile_chunk.cache_clear()
     words = ["train", "Chain-3", "--episodes", "10", "--out", str(tmp_path), "--no-beliefs"]
     assert main(words) == 0
     rows = re.findall(r"^\| \d+ \| (\**)`(.*?)`", ARCHITECTURE.read_text("utf-8"), re.MULTILINE)
-    assert [module for bold, module in rows if bold] == [*walk, "models/tabular_successors.py"]
+    assert [module for bold, module in rows if bold] == [*walk, "models/plain_table.py"]
     assert len(rows) <= 15
     assert all((SOURCE / module).exists() for _, module in rows)

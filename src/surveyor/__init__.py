@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from surveyor.agents.hyperagent import HyperAgent
     from surveyor.agents.ideal_su import IdealSU
     from surveyor.agents.psrl import PSRL
-    from surveyor.agents.scout import Scout
     from surveyor.agents.su import SU
     from surveyor.agents.su_plus import SUPlus
     from surveyor.agents.ube import UBE
@@ -43,7 +42,7 @@ _imports.after("jax", _programs.use)
 _imports.after("gymnasium", lambda: importlib.import_module("surveyor.envs.gymnasium") and None)
 
 __all__ = ["BDQN", "DQN", "PSRL", "SU", "UBE", "Agent", "BonusDQN", "BootDQN", "HyperAgent"]
-__all__ += ["IdealSU", "SUPlus", "Scout", "Uniform"]
+__all__ += ["IdealSU", "SUPlus", "Uniform"]
 __all__ += ["Batch", "EnvSpec", "Posterior", "QPosterior", "Schedule", "Transition", "Update"]
 __all__ += ["Evaluation", "Run", "SurveyorError", "evaluate", "load", "results", "resume", "train"]
 __all__ += ["Beliefs", "Callback", "Evaluate", "StopWhen", "TensorBoard", "WandB"]

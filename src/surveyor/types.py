@@ -71,6 +71,9 @@ class EnvSpec(eqx.Module):
     bounds: tuple[tuple[float, float], ...] = eqx.field(static=True, default=())
     """Smallest and largest value of each channel of the image and of each other number, infinite
     where they are unknown; () where observations need no scaling."""
+    codes: tuple[int, ...] = eqx.field(static=True, default=())
+    """Number of values of each channel of the image, where these are names of things, such as wall
+    and door, not sizes; else ()."""
     masked: bool = eqx.field(static=True, default=False)
     """True if the environment says which actions are allowed."""
 
@@ -142,8 +145,6 @@ class Trail:
     action: Int[Arrays, "*batch steps"]
     discount: Float[Arrays, "*batch steps"]
     """γ, γ², …, and 0 after the end of the episode."""
-    reward: Float[Arrays, "*batch"]
-    """Reward of the first step alone; the transition's own is the discounted sum of all."""
     legal: Bool[Arrays, "*batch actions"] | None = None
     """True for each action that is allowed after the first step; None where all always are."""
 

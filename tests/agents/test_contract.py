@@ -15,7 +15,7 @@ from surveyor.agents.uniform import Uniform
 from surveyor.replay import strategies as replays
 from surveyor.training.steps import Round
 from surveyor.types import Batch, EnvSpec
-from tests.common import PIXELS, SMALL, VECTOR
+from tests.common import NAMES, PIXELS, SMALL, VECTOR
 from tests.common import batch as drawn
 
 SPECS = {
@@ -23,6 +23,7 @@ SPECS = {
     "chain": EnvSpec(17, 2, 4),
     "minatar": SMALL,
     "atari": PIXELS,
+    "grid": NAMES,
     "classic": VECTOR,
     "numbered": EnvSpec(12, 3, 0),
 }
@@ -58,7 +59,7 @@ def shrunk(agent, spec):
     """Return the agent with a small network and batch."""
     if spec.tabular:
         return agent
-    small = {"hidden": 8, "features": 6, "random_features": 3, "batch_size": 4}
+    small = {"hidden": 8, "features": 6, "batch_size": 4}
     return dataclasses.replace(
         agent, **{name: x for name, x in small.items() if getattr(agent, name, 0) > x}
     )

@@ -3,13 +3,15 @@
 import dataclasses
 from typing import Literal
 
+import equinox as eqx
 import jax
 import pytest
 
 import surveyor as sv
-from surveyor import SU, SUPlus, SurveyorError, agents
+from surveyor import SU, HyperAgent, SUPlus, SurveyorError, agents
 from surveyor.agents import options
 from surveyor.agents.options import Setting, refuse_unread, unread
+from surveyor.agents.presets import Preset
 from surveyor.envs.tree import Tree
 from surveyor.replay.steps import StepReplay
 from surveyor.runs import api
@@ -26,7 +28,7 @@ TABLES = "it is for environments with numbered states"
     ("kind", "values", "setting", "sentence"),
     [
         (SUPlus, {"n_step": 3}, TREE, f"n_step has no effect on X: {BY_STEPS}."),
-        (SUPlus, {"redraw_every": 9}, TREE, f"redraw_every has no effect on X: {BY_STEPS}."),
+        (SU, {"redraw_every": 9}, TREE, f"redraw_every has no effect on X: {BY_STEPS}."),
         (SUPlus, {"envs": 4}, TREE, f"envs has no effect on X: {BY_STEPS}."),
         (sv.DQN, {"train_every": 4}, TREE, f"train_every has no effect on X: {BY_STEPS}."),
         (SU, {"warmup": 9}, TREE, f"warmup has no effect on X: {BY_STEPS}."),
@@ -35,11 +37,10 @@ TABLES = "it is for environments with numbered states"
         (SU, {"hidden": 64}, TREE, f"hidden has no effect on X: {NETWORKS}."),
         (SU, {"psi_relu": False}, TREE, f"psi_relu has no effect on X: {NETWORKS}."),
         (sv.BootDQN, {"target_every": 9}, LAKE, f"target_every has no effect on X: {NETWORKS}."),
-        (SUPlus, {"random_features": 9}, LAKE, f"random_features has no effect on X: {NETWORKS}."),
-        (SUPlus, {"q_target": "double"}, LAKE, f"q_target has no effect on X: {NETWORKS}."),
+        (SUPlus, {"bins": 9}, LAKE, f"bins has no effect on X: {NETWORKS}."),
+        (sv.DQN, {"duelling": True}, LAKE, f"duelling has no effect on X: {NETWORKS}."),
         (SU, {"normalise": "together"}, LAKE,
          f"normalise = together has no effect on X: {NETWORKS}."),
-        (SUPlus, {"novelty": 3}, POLE, f"novelty has no effect on X: {TABLES}."),
         (SU, {"layers": "two"}, POLE, f"layers has no effect on X: {TABLES}."),
     ],
 )  # fmt: skip
@@ -53,13 +54,10 @@ def test_an_option_without_effect_is_refused_in_one_sentence(kind, values, setti
     ("kind", "values", "setting", "needed"),
     [
         (SU, {"policy": "per_example", "policy_samples": 9}, TREE, "policy = joint or marginal"),
-        (SUPlus, {"policy_samples": 9}, TREE, "policy = joint"),
-        (SUPlus, {"between": "one"}, LAKE, "n_step above 1"),
-        (SUPlus, {"random_scale": 9.0}, POLE, "random_features above 0"),
-        (SUPlus, {"novelty": 0, "successor_trains": "all", "novelty_step": 0.5}, TREE,
-         "novelty above 0"),
+        (HyperAgent, {"target_indices": 9}, LAKE, "target = optimistic"),
+        (SUPlus, {"torso": eqx.nn.Identity(), "depth": 3}, POLE, "a torso by name"),
     ],
-)  # fmt: skip
+)
 def test_an_option_that_needs_another_one_is_refused_without_it(kind, values, setting, needed):
     agent, name = kind(**values), list(values)[-1]
     sentence = f"{name} has no effect here: it needs {needed}."
@@ -75,15 +73,19 @@ def test_an_option_that_needs_another_one_is_refused_without_it(kind, values, se
 
 def test_an_option_that_needs_another_one_is_accepted_with_it():
     refuse_unread(SU(policy="marginal", policy_samples=9), TREE, "X")
-    refuse_unread(SUPlus(policy="joint", policy_samples=9, between="one", n_step=3), LAKE, "X")
-    refuse_unread(SUPlus(random_features=9, random_scale=9.0), POLE, "X")
+    refuse_unread(HyperAgent(target="optimistic", target_indices=9), LAKE, "X")
+    refuse_unread(SUPlus(torso="mlp", depth=3), POLE, "X")
 
 
-def test_a_preset_s_own_values_are_no_choice_of_the_user():
-    agent = dataclasses.replace(SUPlus.preset("tree"), novelty=0)  # its novelty_step is 0.03
+def test_a_preset_s_own_values_are_no_choice_of_the_user(monkeypatch):
+    presets = {"default": Preset("a test", {"tree": {"policy_samples": 9}})}
+    entry = dataclasses.replace(agents.find("su"), presets=presets)
+    monkeypatch.setitem(agents.REGISTRY, "su", entry)
+    agent = dataclasses.replace(SU.preset("tree"), policy="per_example")
+    assert agent.policy_samples == 9
     api.configure(agent, "Tree-4")
-    with pytest.raises(SurveyorError, match=r"novelty_step has no effect here"):
-        api.configure(dataclasses.replace(agent, novelty_step=0.5), "Tree-4")
+    with pytest.raises(SurveyorError, match=r"policy_samples has no effect here"):
+        api.configure(dataclasses.replace(agent, policy_samples=7), "Tree-4")
 
 
 @pytest.mark.parametrize(
@@ -105,8 +107,9 @@ def test_options_with_effect_and_defaults_are_accepted_everywhere():
     for setting in (TREE, LAKE, POLE):
         for entry in agents.REGISTRY.values():
             refuse_unread(entry.load()(), setting, "X")
-    refuse_unread(SUPlus(q_target="double", hidden=9, torso="mlp", n_step=3), POLE, "X")
-    refuse_unread(SUPlus(novelty=3, novelty_step=0.1, n_step=3, envs=2), LAKE, "X")
+    refuse_unread(SUPlus(bins=3, hidden=9, torso="mlp", n_step=3), POLE, "X")
+    refuse_unread(SUPlus(untried=0.5, n_step=3, envs=2), LAKE, "X")
+    refuse_unread(SU(layers="two"), LAKE, "X")
     refuse_unread(sv.BootDQN(hidden=9), TREE, "X")  # Q tables have a hidden layer
 
 
@@ -133,12 +136,14 @@ def test_every_option_of_every_agent_says_what_it_is(name):
     for field in dataclasses.fields(kind):
         text = described.get(field.name, "")
         assert text.endswith("."), field.name
-        assert text[0].isupper() or text[0] in "γφψπεd", field.name
+        assert text[0].isupper() or text[0] in "γφψπεκd", field.name
 
 
 def test_a_subclass_describes_what_it_overrides():
-    assert options.descriptions(SUPlus)["discount"] == "γ."
+    assert options.descriptions(HyperAgent)["discount"] == "γ."
     assert "released" in options.descriptions(sv.DQN)["discount"]
+    same = [options.descriptions(kind)["hidden"] for kind in (SUPlus, sv.DQN)]
+    assert same[0] == same[1]  # another default, and nothing said of it
 
 
 @pytest.mark.parametrize(
@@ -146,17 +151,19 @@ def test_a_subclass_describes_what_it_overrides():
     [
         (SU, {"theta": 0.0}, "theta must be a positive number, not 0."),
         (SU, {"theta": -1.0}, "theta must be a positive number, not -1."),
-        (SUPlus, {"beta": float("nan")}, "beta must be a positive number, not nan."),
-        (SUPlus, {"beta": float("inf")}, "beta must be a positive number, not inf."),
+        (SUPlus, {"spread": float("nan")}, "spread must be a positive number, not nan."),
+        (SUPlus, {"contraction": float("inf")},
+         "contraction must be a positive number, not inf."),
         (SU, {"theta": 1e-50}, "theta must be between 1e-30 and 1e30, not 1e-50."),
         (SU, {"zeta": 1.1}, "zeta must be above 0 and at most 1, not 1.1."),
         (SUPlus, {"discount": 0.0}, "discount must be above 0 and at most 1, not 0."),
         (SU, {"features": 0}, "features must be at least 1, not 0."),
-        (SUPlus, {"novelty": -1}, "novelty must be at least 0, not -1."),
-        (SUPlus, {"random_features": -1}, "random_features must be at least 0, not -1."),
-        (SUPlus, {"novelty_step": -0.1}, "novelty_step must be at least 0, not -0.1."),
-        (SUPlus, {"novelty": 0},
-         "successor_trains must be all where there are no novelty features."),
+        (SUPlus, {"ensemble": 0}, "ensemble must be at least 1, not 0."),
+        (SUPlus, {"bins": 0}, "bins must be at least 1, not 0."),
+        (SUPlus, {"curiosity": -0.1}, "curiosity must be at least 0, not -0.1."),
+        (SUPlus, {"contraction": 0.0}, "contraction must be a positive number, not 0."),
+        (SUPlus, {"foresight": 1.5}, "foresight must be from 0 to 1, not 1.5."),
+        (SUPlus, {"untried": -0.1}, "untried must be from 0 to 1, not -0.1."),
         (SUPlus, {"gradient_steps": -1}, "gradient_steps must be at least 0, not -1."),
         (SUPlus, {"replay": "recent-and-best(101, 0)"},
          "RECENT and BEST of recent-and-best must be at least 0, together at most "
@@ -174,15 +181,6 @@ def test_bad_hyperparameters_are_refused_in_one_sentence(kind, values, sentence)
     with pytest.raises(SurveyorError) as error:
         kind(**values)
     assert str(error.value) == sentence
-
-
-def test_features_of_one_kind_leave_room_where_they_are_used_and_only_there():
-    table, network = SUPlus(features=8, novelty=8), SUPlus(features=8, random_features=8)
-    with pytest.raises(SurveyorError, match=r"novelty must be from 0 to 7, not 8\."):
-        table.init(Tree(3).spec, jax.random.key(0))
-    with pytest.raises(SurveyorError, match=r"random_features must be from 0 to 7, not 8\."):
-        network.init(VECTOR, jax.random.key(0))
-    jax.eval_shape(lambda: table.init(VECTOR, jax.random.key(0)))
 
 
 @dataclasses.dataclass

@@ -29,8 +29,8 @@ def test_an_outline_has_the_options_of_its_class(entry):
 
 
 def test_values_are_checked_without_the_class():
-    with pytest.raises(agents.SurveyorError, match="beta must be a positive number, not -1"):
-        agents.make_outline("su-plus", {"beta": -1.0})
+    with pytest.raises(agents.SurveyorError, match="spread must be a positive number, not -1"):
+        agents.make_outline("su-plus", {"spread": -1.0})
     with pytest.raises(agents.SurveyorError, match="other hyperparameters"):
         agents.make_outline("su-plus", {"colour": 1})
 
@@ -55,7 +55,7 @@ assert "jax" not in sys.modules, "JAX was imported"
         "train Tree-100 --help",
         "train Tree-100 --bogus 3",
         "train Tree-100 --episodes 0",
-        "train Tree-100 --agent.beta -1",
+        "train Tree-100 --agent.spread -1",
         "train DeepSea-10 --agent dqn --agent.loss no",
         "train CartPole-v1 --frames 3",
         "train Tre-100",

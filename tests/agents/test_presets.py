@@ -7,7 +7,7 @@ import pytest
 import surveyor as sv
 from surveyor import agents
 
-PROBLEMS = {"tree", "chain", "minatar", "atari", "classic", "numbered"}
+PROBLEMS = {"tree", "chain", "minatar", "atari", "grid", "classic", "numbered"}
 ALL = [(name, preset) for name, entry in agents.REGISTRY.items() for preset in entry.presets]
 
 

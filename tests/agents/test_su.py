@@ -57,7 +57,7 @@ def test_the_paper_s_agent_has_at_most_25_options_in_at_most_200_lines():
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert not parts & {"Novelty", "Bounded", "BoundedModel", "Weighted", "Optimistic"}  # ours
+    assert not parts & {"Learner", "QLearner", "Visits", "Returns", "PlainTable"}  # ours
 
 
 def test_q_is_the_inner_product_of_psi_and_w(state):
@@ -159,8 +159,32 @@ def test_options_name_the_parts_that_they_say():
     assert SU(policy="joint", policy_samples=7, policy_scale=0.5).reference() == Joint(7, 0.5)
     assert SU(policy="marginal").reference() == Marginal(20, 1.0)
     assert SU(policy="per_example", policy_scale=0.1).reference() == PerExample(0.1)
-    assert SU(loss="smooth_l1").objective() == Equation4("smooth_l1", True)
-    assert SU(successor_trains_phi=False).objective() == Equation4("squared", False)
+
+
+@pytest.mark.parametrize("trains_phi", [True, False])
+def test_learning_takes_a_step_on_equation_4_with_the_loss_of_the_options(state, trains_phi):
+    found = {}
+    for loss in ("squared", "smooth_l1"):
+        agent = dataclasses.replace(SMALL, loss=loss, successor_trains_phi=trains_phi)
+
+        @jax.jit
+        def both(state, key, agent=agent, loss=loss):
+            def objective(outputs):
+                targets = agent.targets(state, BATCH, key)
+                return Equation4(loss, trains_phi)(BATCH, targets, outputs)
+
+            by_hand = state.model.fit(BATCH.obs, BATCH.action, objective)
+            learnt, update = agent.learn(state, BATCH, key)
+            return (learnt.model, update), by_hand
+
+        ours, by_hand = both(state, jax.random.key(0))
+        for one, other in zip(*map(jax.tree.leaves, (ours, by_hand)), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5)
+        # ŵ is still 0, so that only the successor loss has a gradient in φ.
+        phi = [model.phi(BATCH.obs, BATCH.action) for model in (state.model, ours[0])]
+        assert np.array_equal(*phi) != trains_phi
+        found[loss] = ours[1].metrics["successor_loss"]
+    assert found["squared"] > 2 * found["smooth_l1"]  # summed over features, averaged
 
 
 def test_the_schedule_is_what_the_options_say():

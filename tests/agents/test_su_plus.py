@@ -1,272 +1,234 @@
-"""SU+: novelty features, optimism, bounds and several steps, with numbers of their own."""
+"""SU+: its belief, its targets and their fixed point, and exact posterior sampling, in NumPy."""
 
 import dataclasses
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from surveyor import SUPlus
-from surveyor.agents.su_plus import one_step
-from surveyor.inference.policies import Joint, Optimistic
-from surveyor.models.losses import Weighted
-from surveyor.models.successors import Bounded, Novelty
-from surveyor.types import EnvSpec, Schedule, Trail
-from tests.agents.test_su import transition
-from tests.common import VECTOR, batch, begun, observations
+import surveyor as sv
+from surveyor.agents.su_plus import RARE
+from surveyor.models.plain_table import PlainTable
+from surveyor.types import Batch, EnvSpec, Trail, Transition
+from tests.common import VECTOR, batch, begun
 
-SPEC = EnvSpec(num_states=4, num_actions=2, horizon=4)
-WIDE = jnp.array([-1e3, 1e3])
-"""Smallest and largest reward, where no target of Q is to be bounded."""
-TABLE = SUPlus(
-    features=3, novelty=0, successor_trains="all", batch_size=2, replay="uniform",
-    gradient_steps=1,
-)  # fmt: skip
-NET = dataclasses.replace(SUPlus.preset("minatar"), hidden=16, features=5, q_target="max")
-OPTIMISTIC = dataclasses.replace(NET, policy="optimistic")
+RING = EnvSpec(num_states=6, num_actions=2)
+SIZE = 6
 
 
-def with_w(state, w):
-    """Return the state of a network with this ŵ, in its target network too."""
-    where = lambda s: (s.model.inner.trained.net.w, s.model.inner.trained.target.w)  # noqa: E731
-    return eqx.tree_at(where, state, (w, w + 0.0))
+def every_step(after, terminated):
+    """Return a batch of every step of an environment without rewards, given s' of each (s, a)."""
+    count, actions = np.shape(after)
+    obs, action = np.divmod(np.arange(count * actions), actions)
+    arrays = (obs, action, np.zeros(len(obs), np.float32), np.ravel(after), np.ravel(terminated))
+    return Batch(*map(jnp.asarray, arrays), number=jnp.arange(len(obs)))
 
 
-def with_rewards(state, rewards=WIDE):
-    return eqx.tree_at(lambda s: s.model.rewards, state, rewards)
+def ring():
+    """Return every step of a ring: action 0 stays, action 1 goes on, and 5 leads back to 0."""
+    state = np.arange(SIZE)
+    after = np.stack([state, (state + 1) % SIZE], axis=1)
+    return every_step(after, np.zeros((SIZE, 2), bool))
 
 
-def with_target(state, change):
-    net = state.model.inner.trained.target
-    changed = eqx.tree_at(lambda net: net.w, jax.tree.map(change, net), net.w)
-    return eqx.tree_at(lambda s: s.model.inner.trained.target, state, changed)
+def seen(agent, state, steps, mask=None):
+    fields = {f.name: getattr(steps, f.name) for f in dataclasses.fields(Transition)}
+    mask = jnp.ones(len(steps.action), bool) if mask is None else jnp.asarray(mask)
+    return jax.jit(agent.observe)(state, Transition(**fields), mask)
 
 
-def alive(data):
-    return np.asarray(data.discount) * (1 - np.asarray(data.terminated))
+def trained(agent, state, steps, count):
+    one = lambda state, key: (agent.learn(state, steps, key)[0], None)  # noqa: E731
+    keys = jax.random.split(jax.random.key(0), count)
+    return jax.jit(lambda state: jax.lax.scan(one, state, keys)[0])(state)
 
 
-def test_options_name_the_parts_that_they_say():
-    assert SUPlus().reference() == Optimistic()
-    assert SUPlus(policy="joint", policy_samples=7).reference() == Joint(7)
-    assert SUPlus(q_weight=3.0, q_per_w=True).objective() == Weighted(3.0, True, False)
-    assert SUPlus(q_trains_w=True).objective() == Weighted(10.0, False, True)
-    assert isinstance(begun(SUPlus(), SPEC).model, Novelty)
-    assert isinstance(begun(NET).model, Bounded)
+def test_q_is_the_mean_and_what_each_sample_supposes_in_its_own_weight():
+    agent = sv.SUPlus(ensemble=4, envs=16, train_every=16, spread=8.0, untried=0.7)
+    state, data = begun(agent), batch(VECTOR, 16)
+    data = dataclasses.replace(data, reward=data.reward / 100)
+    for i in range(5):  # so that the heads are not zero
+        state = seen(agent, state, data, np.arange(16) < 8)
+        state, _ = jax.jit(agent.learn)(state, data, jax.random.key(i))
+    heads = np.asarray(state.model.q(data.obs), np.float64)
+    cells = state.visits.cells(data.obs)
+    visits = np.asarray(state.visits.at(cells))
+    assert set(visits[:8].ravel()) == {0, 5}
+    assert not visits[8:].any()
+    supposed = np.asarray(state.visits.uniforms(cells, 4))
+    supposed = supposed / np.sqrt(1 + agent.contraction * visits)[:, None]
+    assert np.ptp(state.returns.seen) < 1
+    for k, down in enumerate((1, 2, 4, 8), start=1):
+        ahead = np.where(visits == 0, 0.7, np.clip(heads[:, k], 0, 1))
+        weight = 0.3 / down * (1 - 8 / 40 + RARE)  # 8 of 40 steps were new
+        found = agent.q(state, jnp.int32(k), data.obs)
+        expected = heads[:, 0] + weight * (ahead + supposed[:, k - 1])
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+    best_guess = agent.q(state, agent.greedy(state), data.obs)
+    np.testing.assert_allclose(best_guess, heads[:, 0], atol=1e-6)
 
 
-def test_the_schedule_is_what_the_options_say():
-    options = {"gradient_steps": 3, "train_every": 4, "warmup": 5, "envs": 2, "redraw_every": 6}
-    drawn = {"batch_size": 7, "replay_capacity": 8, "replay": "prioritised(0.5)", "n_step": 3}
-    agent = SUPlus(**options, **drawn, discount=0.5)
-    assert agent.schedule == Schedule(3, 4, 5, 2, 6, 7, 8, "prioritised(0.5)", 3, 0.5)
+def test_curiosity_grows_with_the_returns_that_were_met():
+    agent = sv.SUPlus(envs=4, train_every=4)
+    state, data = begun(agent), batch(VECTOR, 4)
+    ends = jnp.ones(4, bool)
+    for reward, scale in ((-0.2, 1.0), (5.0, 5.2), (-3.0, 8.0)):
+        now = dataclasses.replace(data, reward=jnp.full(4, reward), terminated=ends)
+        state = seen(agent, state, now)
+        known = 1 - float(state.steps[1] / state.steps[0]) + RARE
+        found = agent.weight(state, jnp.int32(1)) / known
+        assert float(found) == pytest.approx(0.3 * scale, rel=1e-5)
 
 
-def test_table_targets_by_hand():
-    agent = dataclasses.replace(TABLE, discount=0.5)
-    state = begun(agent, SPEC)
-    psi = np.zeros((4, 2, 3), np.float32)
-    psi[1] = [[4.0, 0, 0], [0, 1.0, 0]]
-    packed = state.model.inner.rows.packed.at[:, :6].set(psi.reshape(4, -1))
-    places = lambda s: (s.model.inner.rows.packed, s.model.inner.shared.w)  # noqa: E731
-    state = eqx.tree_at(places, state, (packed, jnp.array([0.0, 3.0, 0.0])))
-    data = transition([0, 0], [0, 1], [0.0, 1.0], [1, 1], [False, True])
-    # Means 0 and 3, deviations 4√θ and √θ: optimism takes the first of 4 and 4 with ties, so
-    # θ is a little larger than one; the target of Q is the best mean.
-    state = eqx.tree_at(lambda s: s.posterior.R, state, jnp.eye(3) * 0.99)
-    found = jax.jit(agent.targets)(state, data, jax.random.key(0))
-    np.testing.assert_allclose(found.psi, [[2.0, 0, 0], [0, 0, 0]], atol=1e-6)
-    np.testing.assert_allclose(found.q, [1.5, 0.0], atol=1e-6)
+@pytest.mark.parametrize("kind", ["table", "network"])
+def test_what_is_supposed_converges_and_a_circle_adds_nothing_up(kind):
+    agent = sv.SUPlus(ensemble=3, foresight=0.8, contraction=100.0, learning_rate=0.5)
+    spec, steps = RING, ring()
+    if kind == "network":  # of one-hot vectors
+        spec = EnvSpec(0, 2, shape=(SIZE,), dtype="float32")
+        one_hot = {name: jnp.eye(SIZE)[getattr(steps, name)] for name in ("obs", "next_obs")}
+        steps = dataclasses.replace(steps, **one_hot)
+        rates = {"learning_rate": 3e-3, "hidden": 32, "target_every": 5, "max_norm": 1e3}
+        agent = dataclasses.replace(agent, **rates, loss="squared", envs=1, train_every=1)
+    state = seen(agent, begun(agent, spec), steps, np.asarray(steps.number) != 7)  # not from 3 to 4
+    state = trained(agent, state, steps, 200 if kind == "table" else 4000)
+    states = jnp.arange(SIZE) if kind == "table" else jnp.eye(SIZE)
+    supposed, never = (np.asarray(x) for x in agent.supposed(state, states))
+    assert never.sum() == 1
+    assert never[3, 0, 1]
+    ahead = np.zeros(supposed.shape)
+    for _ in range(200):
+        ahead = np.where(never, 0.9, ahead)
+        best = np.maximum(supposed, ahead).max(-1)
+        ahead = 0.8 * np.stack([best, np.roll(best, -1, axis=0)], axis=-1)
+    found = np.asarray(state.model.q(states))[:, 1:]
+    np.testing.assert_allclose(found, ahead, atol=1e-3 if kind == "table" else 0.03)
+    assert ahead.max() <= 1
 
 
-def test_an_untried_action_has_mean_zero_and_the_prior_s_variance():
-    agent = SUPlus(features=6, novelty=4, theta=2.0, beta=0.1, batch_size=100)
-    state = begun(agent, SPEC)
-    seen = transition([0, 1], [0, 0], [0.0, 1.0], [1, 2], [False, True])
-    state = jax.jit(agent.observe)(state, seen, jnp.ones(2, bool))
-    learn = jax.jit(agent.learn)
-    for i in range(20):
-        state, _ = learn(state, seen, jax.random.key(i))
-    belief = jax.jit(agent.q_posterior)(state, jnp.array([0]))
-    np.testing.assert_array_equal(belief.mean[0, 1], 0)
-    assert float(belief.covariance[1, 1]) == pytest.approx(4 * 2.0, rel=1e-4)
+def test_the_mean_stays_honest_while_there_is_no_reward():
+    agent = sv.SUPlus(envs=16, train_every=16, learning_rate=1e-2)
+    state, data = begun(agent), batch(VECTOR, 16)
+    nothing = dataclasses.replace(data, reward=jnp.zeros(16), terminated=jnp.zeros(16, bool))
+    state = trained(agent, seen(agent, state, nothing), nothing, 300)
+    mean = agent.q(state, agent.greedy(state), data.obs)[jnp.arange(16), data.action]
+    assert np.abs(mean).max() < 0.02
+    np.testing.assert_array_equal(state.returns.seen, 0.0)
 
 
-def test_learning_brings_reward_successor_and_q_where_they_belong():
-    """Two states in a row, reward one at the end: r̂ → r, ψ → φ + γψ', Q → γ and 1."""
-    agent = dataclasses.replace(
-        TABLE, novelty=1, features=6, discount=0.9, learning_rate=1e-2, policy="joint"
-    )
-    data = transition([0, 1], [0, 0], [0.0, 1.0], [1, 2], [False, True])
-
-    @jax.jit
-    def trained(key):
-        def step(state, key):
-            state, update = agent.learn(state, data, key)
-            return state, update.metrics
-
-        return jax.lax.scan(step, agent.init(SPEC, key), jax.random.split(key, 4000))
-
-    state, metrics = trained(jax.random.key(0))
-    q = agent.q(state, agent.greedy(state), jnp.arange(2))
-    # The successor loss averages over π, which still tries the unseen action, and pulls a little.
-    np.testing.assert_allclose(q[:, 0], [0.9, 1.0], atol=0.1)
-    assert float(metrics["reward_loss"][-1]) < 1e-3
-    # Action 1 was never taken: its mean Q is still that of the prior.
-    np.testing.assert_allclose(q[:, 1], [0.0, 0.0], atol=1e-6)
+def test_the_target_of_the_mean_is_bounded_by_the_returns_that_were_met():
+    agent = sv.SUPlus(envs=8, train_every=8, discount=0.9)
+    state, data = begun(agent), batch(VECTOR, 8)
+    poor = dataclasses.replace(data, reward=jnp.full(8, 0.5), terminated=jnp.ones(8, bool))
+    state = seen(agent, state, poor)
+    net = jax.tree.map(lambda x: x + 1, state.model.trained.target)  # claims far too much
+    claims = dataclasses.replace(state.model.trained, target=net, net=net)
+    state = dataclasses.replace(state, model=dataclasses.replace(state.model, trained=claims))
+    assert np.asarray(state.model.target_q(data.next_obs)).min() > 1
+    found = agent.mean(state, data)[:, 0]
+    bound = data.reward + np.where(data.terminated, 0, 0.9 * 0.5)
+    np.testing.assert_allclose(found, bound, atol=1e-6)
 
 
-def test_novelty_features_alone_follow_the_successor_loss_where_that_is_asked_for():
-    """Before any reward ŵ is zero: what ψ has in the known features does not move."""
-    agent = dataclasses.replace(
-        TABLE, features=6, novelty=2, novelty_step=0.25, successor_trains="novelty", discount=1.0,
-        learning_rate=1e-2,
-    )  # fmt: skip
-    state = begun(agent, SPEC)
-    np.testing.assert_array_equal(state.model.psi(jnp.int32(0))[0], [1, 1, 0, 0, 0, 0])
-    data = transition([0, 0], [0, 0], [0.0, 0.0], [1, 1], [True, True])
-    learn = jax.jit(agent.learn)
-    other_agent = dataclasses.replace(agent, successor_trains="all")
-    everything, other = jax.jit(other_agent.learn), begun(other_agent, SPEC)
-    for i in range(300):
-        state, _ = learn(state, data, jax.random.key(i))
-        other, _ = everything(other, data, jax.random.key(i))
-    # The episode ends here, so that ψ comes to what φ itself has: 0.25 in each novelty feature.
-    psi = state.model.psi(jnp.int32(0))[0]
-    np.testing.assert_allclose(psi[:2], 0.25, atol=0.01)
-    np.testing.assert_array_equal(psi[2:], 0.0)
-    phi = np.asarray(other.model.phi(data.obs, data.action))[0]
-    np.testing.assert_allclose(other.model.psi(jnp.int32(0))[0], phi, atol=0.05)
-    assert np.linalg.norm(phi[2:]) == pytest.approx(1, rel=1e-4)
-
-
-@pytest.mark.parametrize(("name", "where"), [("value_eps", slice(1, 3)), ("novelty_eps", slice(1))])
-def test_each_epsilon_is_that_of_its_own_features(name, where):
-    """With ε of 1e6 the first step of Adam moves nothing that anyone would notice."""
-    agent = dataclasses.replace(TABLE, novelty=1, novelty_step=0.5, **{name: 1e6})
-    state = begun(agent, SPEC)
-    data = transition([0], [0], [1.0], [1], [True])
-    after, _ = jax.jit(agent.learn)(state, data, jax.random.key(0))
-    moved = np.abs(np.asarray(after.model.psi(jnp.int32(0)) - state.model.psi(jnp.int32(0))))[0]
-    still = np.zeros(3, bool)
-    still[where] = True
-    assert np.all(moved[still] < 1e-8)
-    assert np.all(moved[~still] > 1e-5)
-
-
-def test_n_step_targets_by_hand():
-    """ψ is to become φ₀ + γφ₁ + γ²E[ψ₂], and Q the discounted rewards and γ² max Q₂."""
-    agent = dataclasses.replace(OPTIMISTIC, n_step=2)
-    state = with_rewards(with_w(begun(agent), jnp.arange(5.0)))
+def test_over_several_steps_what_is_supposed_is_that_one_step_on():
+    agent = sv.SUPlus(ensemble=2, n_step=3, envs=2, train_every=2, batch_size=8, foresight=0.5)
+    state, data = begun(agent), batch(VECTOR, 8)
+    middle = batch(VECTOR, 8, seed=9)
+    for steps in (middle, data):  # so that no action there is untried
+        for action in range(3):
+            after = dataclasses.replace(steps, obs=steps.next_obs, action=jnp.full(8, action))
+            state = seen(agent, state, after)
+            state = seen(agent, state, dataclasses.replace(after, obs=steps.obs))
     trail = Trail(
-        observations(VECTOR, 8, 7)[:, None], jnp.zeros((8, 1), jnp.int32),
-        jnp.where(jnp.arange(8)[:, None] < 4, 0.9, 0.0), jnp.ones(8),
-    )  # fmt: skip
-    data = batch(VECTOR, trail=trail)
-    data = dataclasses.replace(data, discount=jnp.where(jnp.arange(8) < 4, 0.81, 0.9))
-    found = jax.jit(agent.targets)(state, data, jax.random.key(0))
-    psi = np.asarray(state.model.target_psi(data.next_obs))
-    q = psi @ np.arange(5.0)
-    deviation = np.sqrt(np.asarray(state.posterior.variance(jnp.asarray(psi))))
-    chosen = psi[np.arange(8), np.argmax(q + deviation, axis=1)]
-    phi = np.asarray(state.model.phi(trail.obs, trail.action))[:, 0]
-    expected = alive(data)[:, None] * chosen + np.asarray(trail.discount) * phi
-    np.testing.assert_allclose(found.psi, expected, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(found.q, alive(data) * q.max(1), rtol=1e-4, atol=1e-5)
-
-
-def test_one_step_between_stands_for_all_on_average():
-    """Steps are drawn by their discounts, count for all of them, and never come from beyond the
-    end of an episode."""
-    gamma = jnp.array([[0.9, 0.81, 0.729], [0.9, 0.81, 0.0], [0.0, 0.0, 0.0]])
-    obs = jnp.arange(9.0).reshape(3, 3, 1)
-    trail = Trail(obs, jnp.arange(9).reshape(3, 3), gamma, jnp.ones(3))
-    drawn = jax.jit(jax.vmap(lambda key: one_step(trail, key)))(
-        jax.random.split(jax.random.key(0), 9000)
+        jnp.stack([middle.obs, data.next_obs], 1),
+        jnp.stack([middle.action, data.action], 1),
+        jnp.tile(jnp.where(jnp.arange(8) == 3, 0.0, 0.9)[:, None], (1, 2)),
     )
-    np.testing.assert_array_equal(drawn.obs[..., 0], drawn.action)
-    np.testing.assert_allclose(drawn.discount[0, :, 0], gamma.sum(1), rtol=1e-6)
-    assert np.all(np.asarray(drawn.action)[:, 1] < 5)
-    mean = np.mean(np.asarray(drawn.discount * drawn.obs[..., 0]), axis=0)[:, 0]
-    np.testing.assert_allclose(mean, np.sum(gamma * obs[..., 0], axis=1), atol=0.1)
+    data = dataclasses.replace(data, trail=trail, terminated=jnp.arange(8) == 3)
+    supposed = np.asarray(agent.supposed(state, middle.obs)[0])
+    ended = np.arange(8)[:, None] == 3  # the fourth has one step only
+    found = agent.farther(state, data)
+    np.testing.assert_allclose(found, np.where(ended, 0.0, 0.5 * supposed.max(-1)), atol=1e-5)
+    cut_off = dataclasses.replace(data, terminated=jnp.zeros(8, bool))
+    later = np.asarray(agent.supposed(state, data.next_obs)[0])
+    found = agent.farther(state, cut_off)
+    expected = 0.5 * np.where(ended, later.max(-1), supposed.max(-1))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    legal = jnp.tile(jnp.array([True, False, True]), (8, 1))
+    masks = {"trail": dataclasses.replace(trail, legal=legal), "next_legal": ~legal}
+    found = agent.farther(state, dataclasses.replace(cut_off, **masks))
+    expected = 0.5 * np.where(ended, later[:, :, 1], supposed[:, :, [0, 2]].max(-1))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_with_one_step_between_both_ways_are_the_same():
-    agent = dataclasses.replace(NET, n_step=2)
-    trail = Trail(
-        observations(VECTOR, 8, 7)[:, None], jnp.zeros((8, 1), jnp.int32),
-        jnp.full((8, 1), 0.9), jnp.ones(8),
+def test_a_plain_table_goes_its_rate_towards_the_mean_target_of_each_pair():
+    table = PlainTable.create(EnvSpec(3, 2), jnp.array([0.0, 0.5]), 0.4)
+    np.testing.assert_array_equal(table.q(jnp.int32(2)), [[0, 0], [0.5, 0.5]])
+    integers = jnp.array([1, 1, 0])
+    data = Batch(integers, jnp.array([0, 0, 1]), jnp.zeros(3), integers, integers > 5, integers)
+    targets = jnp.array([[0.2, 0.7], [0.6, 0.9], [-3.0, 0.5]])
+    after, update = table.fit(data, targets, "smooth_l1")
+    expected = np.array([[[0, -0.4], [0.5, 0.5]], [[0.16, 0], [0.62, 0.5]], [[0, 0], [0.5, 0.5]]])
+    np.testing.assert_allclose(after.q(jnp.arange(3)), expected, atol=1e-6)  # an error of 3 is 1
+    np.testing.assert_allclose(update.errors, [-0.2, -0.5, 1.5], atol=1e-6)
+
+
+def walk(length):
+    """Return s' of each (s, a) on the tree of this length, and whether the episode ends there.
+
+    From state 2i, action 0 goes on to 2i + 2 and action 1 to 2i + 1, where everything ends.
+    """
+    even = 2 * np.arange(length)
+    after = np.zeros((2 * length + 1, 2), int)
+    after[even] = np.stack([even + 2, even + 1], axis=1)
+    ends = np.ones(after.shape, bool)
+    ends[even[:-1], 0] = False
+    return after, ends
+
+
+def test_its_policies_are_those_of_posterior_sampling_on_the_tree():
+    """Where the transitions are known, a sample goes to each unmet place as often as PSRL does.
+
+    The prior of that PSRL: one reward, at a place where nobody has been, all equally likely. Its
+    policy in a state goes on with the probability that the reward is farther on, given that it is
+    here or farther on.
+    """
+    length, samples = 6, 4000
+    after, ends = walk(length)
+    tried = np.zeros(after.shape, bool)
+    tried[2 * np.arange(length - 1), 0] = True
+    tried[[2, 6], 1] = True
+    agent = sv.SUPlus(
+        ensemble=samples, contraction=1e12, foresight=0.999999, untried=0.0, spread=1.0,
+        learning_rate=1.0, batch_size=after.size,
     )  # fmt: skip
-    data = dataclasses.replace(batch(VECTOR), trail=trail, discount=jnp.full(8, 0.81))
-    both = [
-        jax.jit(dataclasses.replace(agent, between=between).targets)(
-            begun(agent), data, jax.random.key(0)
-        )
-        for between in ("all", "one")
-    ]
-    np.testing.assert_allclose(*[found.psi for found in both], rtol=1e-5, atol=1e-6)
+    state, steps = begun(agent, EnvSpec(len(after), 2)), every_step(after, ends)
+    state = trained(agent, seen(agent, state, steps, tried.ravel()), steps, 20)
+    states = 2 * np.arange(length)
+    q = jax.lax.map(lambda k: agent.q(state, k, jnp.asarray(states)), jnp.arange(1, samples + 1))
+    goes_on = np.mean(np.asarray(q)[..., 0] > np.asarray(q)[..., 1], axis=0)
+    unmet = ~tried[states]
+    farther = np.append(np.cumsum(unmet.sum(1)[::-1])[::-1][1:], 0) + unmet[:, 0]
+    exact = farther / (farther + unmet[:, 1])
+    np.testing.assert_allclose(goes_on, exact, atol=4 * 0.5 / samples**0.5)
 
 
-def test_the_double_target_chooses_with_one_network_and_values_with_the_other():
-    agent = dataclasses.replace(OPTIMISTIC, q_target="double")
-    state = with_rewards(with_w(begun(agent), jnp.arange(5.0) - 2))
-    data, w = batch(VECTOR), np.arange(5.0) - 2
-    learning = np.asarray(state.model.psi(data.next_obs)) @ w
-    state = with_target(state, lambda x: -x)
-    valued = np.asarray(state.model.target_psi(data.next_obs)) @ w
-    assert np.any(learning.argmax(1) != valued.argmax(1))
-    found = jax.jit(agent.targets)(state, data, jax.random.key(0))
-    expected = alive(data) * valued[np.arange(8), learning.argmax(1)]
-    np.testing.assert_allclose(found.q, expected, rtol=1e-4, atol=1e-4)
+def test_the_belief_is_that_of_all_samples():
+    agent = sv.SUPlus(ensemble=5)
+    state = seen(agent, begun(agent, RING), ring(), np.arange(12) % 3 > 0)
+    states = jnp.array([0, 3])
+    samples = np.stack([agent.q(state, jnp.int32(k), states) for k in range(1, 6)])
+    belief = agent.q_posterior(state, states)
+    np.testing.assert_allclose(belief.mean, samples.mean(0), atol=1e-6)
+    covariance = np.cov(samples.reshape(5, -1), rowvar=False, bias=True)
+    np.testing.assert_allclose(belief.covariance, covariance, atol=1e-6)
 
 
-def test_successor_targets_stay_within_what_features_of_norm_one_can_add_up_to():
-    agent = dataclasses.replace(OPTIMISTIC, discount=0.9)
-    state = with_target(begun(agent), lambda x: 1e3 * x)
-    data = dataclasses.replace(batch(VECTOR), terminated=jnp.zeros(8, bool))
-    found = jax.jit(agent.targets)(state, data, jax.random.key(0))
-    longest = float(jnp.max(jnp.linalg.norm(found.psi, axis=1)))
-    assert longest == pytest.approx(0.9 / (1 - 0.9), rel=1e-4)
-
-
-def test_q_targets_stay_within_what_the_rewards_so_far_can_add_up_to():
-    agent = dataclasses.replace(NET, discount=0.9)
-    state, w = begun(agent), 1e3 * (jnp.arange(5.0) - 2)
-    data = dataclasses.replace(batch(VECTOR), terminated=jnp.zeros(8, bool))
-    one = jax.tree.map(lambda x: x[:2], data)
-    seen = dataclasses.replace(one, reward=jnp.array([-1.0, 7.0]))
-    targets = jax.jit(agent.targets)
-    for mask, bounds in (((True, False), (-9.0, 0.0)), ((True, True), (-9.0, 63.0))):
-        now = jax.jit(agent.observe)(state, seen, jnp.array(mask))
-        found = [targets(with_w(now, sign * w), data, jax.random.key(0)).q for sign in (1, -1)]
-        found = jnp.concatenate(found)
-        assert (float(found.min()), float(found.max())) == pytest.approx(bounds, rel=1e-4)
-
-
-@pytest.mark.parametrize(("w", "weight"), [(0.5, 1 / 4.0), (0.01, 100.0)])
-def test_the_q_loss_can_be_counted_in_units_of_features(w, weight):
-    """Divided by ‖ŵ‖², here 16 w², or by 0.01 where that is less."""
-    plain = dataclasses.replace(NET, hidden=8, features=16, q_per_w=False)
-    state = with_w(begun(plain), jnp.full(16, w))
-    steps = [
-        jax.jit(dataclasses.replace(plain, **change).learn)(
-            state, batch(VECTOR), jax.random.key(1)
-        )[0]
-        for change in ({"q_per_w": True, "q_weight": 1.0}, {"q_weight": weight})
-    ]
-    for a, b in zip(*map(jax.tree.leaves, steps), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
-
-
-def test_random_features_are_part_of_phi_and_learning_leaves_them_alone():
-    agent = dataclasses.replace(NET, features=12, random_features=8, random_scale=2.0)
-    state, data = begun(agent), batch(VECTOR)
-    phi = np.asarray(state.model.phi(data.obs, data.action))
-    waves = np.asarray(state.model.inner.waves(data.obs, data.action))
-    np.testing.assert_allclose(phi[:, 4:], waves * 0.5**0.5, rtol=1e-5)
-    learnt, _ = jax.jit(agent.learn)(state, data, jax.random.key(1))
-    after = np.asarray(learnt.model.phi(data.obs, data.action))
-    np.testing.assert_array_equal(after[:, 4:], phi[:, 4:])
-    assert np.any(after[:, :4] != phi[:, :4])
+@pytest.mark.usefixtures("optimised")
+def test_it_solves_a_deep_sea_of_pictures():
+    sizes = {"hidden": 64, "batch_size": 128, "target_every": 4, "learning_rate": 2e-3}
+    rhythm = {"train_every": 1, "gradient_steps": 1, "envs": 1, "n_step": 1, "warmup": 0}
+    agent = dataclasses.replace(sv.SUPlus.preset("classic"), **sizes, **rhythm)
+    run = sv.train(agent, "DeepSea-10", steps=1_500, seed=1)
+    assert sv.evaluate(run, 1).mean_return > 0.98

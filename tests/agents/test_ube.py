@@ -29,9 +29,8 @@ def test_ube_s_uncertainty_over_several_steps_has_that_of_each():
     agent = UBE(theta=2.0, beta=0.5, hidden=3, discount=0.5)
     state = begun(agent, SPEC)
     data = filled(0, 1, 0.0, 2, False, b=2)
-    trail = Trail(
-        jnp.array([[1], [1]]), jnp.zeros((2, 1), jnp.int32), jnp.array([[0.5], [0.0]]), jnp.zeros(2)
-    )
+    between, taken = jnp.array([[1], [1]]), jnp.zeros((2, 1), jnp.int32)
+    trail = Trail(between, taken, jnp.array([[0.5], [0.0]]))
     data = dataclasses.replace(data, trail=trail, discount=jnp.full(2, 0.25))
     features = agent._features(state, data.obs)
     next_u = jax.jit(agent.uncertainty)(state, data.next_obs)

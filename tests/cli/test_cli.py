@@ -72,19 +72,20 @@ def test_unsolved_is_null(tmp_path, capsys):
 
 
 def test_hyperparameters_can_be_set_and_start_from_the_environment_s_preset(tmp_path):
-    arguments = ["train", "Tree-4", "--agent.theta", "1e4", "--agent.beta=1e-3", NO]
+    arguments = ["train", "Tree-4", "--agent.contraction", "1e3", "--agent.curiosity=0.1", NO]
     assert main([*arguments, "--episodes", "20", "--out", str(tmp_path)]) == 0
     (path,) = tmp_path.iterdir()
     values = json.loads((path / "config.json").read_text())["hyperparameters"]
-    assert (values["theta"], values["beta"], values["discount"]) == (1e4, 1e-3, 1.0)
+    assert (values["contraction"], values["curiosity"]) == (1e3, 0.1)
+    assert (values["learning_rate"], values["discount"]) == (0.8, 1.0)
 
 
 @pytest.mark.parametrize(
     ("env", "option", "value"),
     [
-        ("CartPole-v1", "random-features", 32),
+        ("CartPole-v1", "bins", 16),
         ("MinAtar/Breakout", "batch-size", 16),
-        ("MinAtar/Breakout", "features", 8),
+        ("Tree-4", "batch-size", 30),  # as many as its replay takes of the recent and the best
     ],
 )
 def test_options_are_checked_with_the_environment_s_own_defaults(env, option, value, monkeypatch):
@@ -116,7 +117,7 @@ def test_resume_and_evaluate(run_path, capsys):
         ("agents", "su         Successor Uncertainties, algorithm 1"),
         ("agents", "su-plus    SU+, this library's"),
         ("envs", "TiedTree-<L>"),
-        ("presets", "novelty_step 0.03"),
+        ("presets", "on chain: foresight 0.99"),
         ("presets", "--agent bootdqn --preset paper_25x: table 2"),
         ("presets", "--agent su --preset released (default)"),
     ],
@@ -156,9 +157,15 @@ BAD = [
     (["train", "Tree-0"], "at least 1, not '0'"),
     (["train", "Tree-ten"], "not 'ten'"),
     (["train", "Tree-10", "--agent", "sue"], "There is no agent 'sue'; did you mean 'su'?"),
-    (["train", "Tree-10", "--agent.theta", "0"], "theta must be a positive number, not 0."),
-    (["train", "Tree-10", "--agent.theta", "-1"], "theta must be a positive number, not -1."),
-    (["train", "Tree-10", "--agent.zeta", "1.5"], "zeta must be above 0 and at most 1, not 1.5."),
+    (["train", "Tree-10", "--agent.spread", "0"], "spread must be a positive number, not 0."),
+    (
+        ["train", "Tree-10", "--agent=su", "--agent.theta", "-1"],
+        "theta must be a positive number, not -1.",
+    ),
+    (
+        ["train", "Tree-10", "--agent=su", "--agent.zeta", "1.5"],
+        "zeta must be above 0 and at most 1",
+    ),
     (["train", "Tree-10", "--episodes", "0"], "episodes must be at least 1, not 0."),
     (["train", "Tree-10", "--seeds", "0"], "seeds must be at least 1, not 0."),
     (["train", "Tree-10", "--seed", "-1"], "seed must be between 0 and 2^32 - 1, not -1."),
@@ -166,25 +173,40 @@ BAD = [
     (["train", "Chain-4", "--agent", "bootdqn", "--preset", "paper_1x"], "is for tree, not chain"),
     (["train", "Tree-10", "--agent.n-step", "1"], "n_step has no effect on Tree-10: it is for"),
     (["train", "Tree-10", "--agent.torso", "mlp"], "torso has no effect on Tree-10: it is for"),
-    (["train", "Tree-10", "--agent.q-target", "double"], "q_target has no effect on Tree-10"),
+    (
+        ["train", "Tree-10", "--agent.bins", "4"],
+        "bins has no effect on Tree-10: it is for networks",
+    ),
+    (["train", "Tree-10", "--agent.batch-size", "29"], "together at most batch_size = 29"),
     (["train", "Tree-10", "--agent.replay", "prioritised(0.6)"], "prioritised(0.6) is for"),
     (["train", "Tree-10", "--agent.replay", "priority"], "did you mean 'prioritised'?"),
     (["train", "Tree-10", "--steps", "5"], "--steps has no effect on Tree-10"),
     (["train", "Tree-10", "--protocol", "paper"], "--protocol has no effect on Tree-10"),
     (["train", "CartPole-v1", "--keep-going"], "--keep-going has no effect on CartPole-v1"),
-    (["train", "CartPole-v1", "--agent.novelty", "2"], "novelty has no effect on CartPole-v1"),
+    (
+        ["train", "CartPole-v1", "--agent=su", "--agent.layers", "two"],
+        "layers has no effect on CartP",
+    ),
     (["train", "--agent"], "--agent needs a value."),
     (["train", "--agent", "--preset", "text"], "--agent needs a value."),
     (["train", "Tree-4", "--agent="], "--agent needs a value."),
     (["train", "Tree-4", "--agent", "SU+"], "There is no agent 'SU+'; did you mean 'su-plus'?"),
     (["train", "Tree-4", "Chain-4"], "'Chain-4' is a word too many."),
     (["train", "ALE/Pong", "--frames", "-5"], "frames must be at least 1, not -5."),
-    (["train", "Tree-4", "--agent.policy-samples", "20"], "it needs policy = joint."),
     (
-        ["train", "MinAtar/Breakout", "--agent.random-scale", "9"],
-        "it needs random_features above 0.",
+        [
+            "train",
+            "Tree-4",
+            "--agent=su",
+            "--agent.policy=per_example",
+            "--agent.policy-samples=20",
+        ],
+        "it needs policy = joint or marginal.",
     ),
-    (["train", "CartPole-v1", "--agent.between", "one"], "it needs n_step above 1."),
+    (
+        ["train", "MinAtar/Breakout", "--agent", "hyperagent", "--agent.target-indices", "9"],
+        "it needs target = optimistic.",
+    ),
     (["paper", "fig2", "--algorithms", "SU"], "there is: SU (released), SU+, SU (text)."),
     (["resume", "no/such/run"], "There is no run folder 'no/such/run'."),
     (["evaluate", "no/such/run"], "There is no run folder 'no/such/run'."),
@@ -202,7 +224,7 @@ def test_bad_input_gets_one_sentence_and_exit_code_2(arguments, sentence, capsys
 
 
 def test_resuming_with_other_hyperparameters_is_refused(run_path, capsys):
-    assert main(["resume", str(run_path), "--agent.theta", "3"]) == 2
+    assert main(["resume", str(run_path), "--agent.spread", "3"]) == 2
     assert "A run keeps the agent and the hyperparameters" in capsys.readouterr().err
 
 
@@ -217,14 +239,14 @@ def test_help_shows_the_options_that_have_an_effect_with_the_environment_s_defau
     tree = help_of(["train", "Tree-100"], capsys)
     assert "usage: surveyor train ENV" in tree
     assert "options of su-plus on Tree-100" in tree
-    assert "--agent.novelty-step" in tree
-    assert "default: 0.03" in tree  # the tree's, not the chain's 0.0
-    for word in ("--agent.torso", "--agent.n-step", "--agent.q-target", "--steps", "--protocol"):
+    assert "--agent.gradient-steps" in tree
+    assert "default: 40" in tree  # the tree's, not the chain's 100
+    for word in ("--agent.torso", "--agent.n-step", "--agent.bins", "--steps", "--protocol"):
         assert word not in tree
     pole = help_of(["train", "CartPole-v1", "--agent", "su"], capsys)
     for word in ("--steps", "--agent.hidden", "--agent.redraw-every"):
         assert word in pole
-    for word in ("--episodes", "--keep-going", "--agent.layers", "--agent.novelty"):
+    for word in ("--episodes", "--keep-going", "--agent.layers", "--agent.bins"):
         assert word not in pole
     assert "Give ENV to see all options" in help_of(["train"], capsys)
     assert "By default 5,000." in tree
@@ -250,7 +272,7 @@ def test_help_teaches(capsys):
         main(["train", "Tree-10", "--help"])
     assert stop.value.code == 0
     text = capsys.readouterr().out
-    assert "--agent.theta" in text
+    assert "--agent.contraction" in text
     assert "Prior variance" in text
 
 
@@ -260,14 +282,14 @@ def test_help_teaches(capsys):
         ("resume", "surveyor resume needs to know: The run's folder."),
         ("train Tree-4 --episodes ten", "--episodes takes INT, not 'ten'."),
         ("train Tree-4 --episodes", "--episodes needs a value."),
-        ("train Tree-4 --agent.theta x", "--agent.theta takes FLOAT, not 'x'."),
+        ("train Tree-4 --agent.spread x", "--agent.spread takes FLOAT, not 'x'."),
         (
-            "train Tree-4 --agent.thta 1",
-            "There is no option '--agent.thta'; did you mean '--agent.theta'?",
+            "train Tree-4 --agent.spred 1",
+            "There is no option '--agent.spred'; did you mean '--agent.spread'?",
         ),
         (
-            "train Tree-4 --agent.policy foo",
-            "--agent.policy must be one of 'optimistic', 'joint', not 'foo'.",
+            "train Tree-4 --agent=su --agent.policy foo",
+            "--agent.policy must be one of 'joint', 'per_example', 'marginal', not 'foo'.",
         ),
         (
             "train",

@@ -29,8 +29,8 @@ def test_csv_has_the_union_of_columns(runs, capsys):
     assert main(["export", str(runs), "--csv"]) == 0
     one, two = rows(capsys.readouterr().out)
     assert list(one) == list(two) == sv.results(runs).columns
-    assert (one["name"], one["agent.beta"], one["agent.double"]) == ("a", "0.5", "")
-    assert (two["state"], two["agent.beta"], two["agent.double"]) == ("stopped", "", "1")
+    assert (one["name"], one["agent.curiosity"], one["agent.double"]) == ("a", "0.5", "")
+    assert (two["state"], two["agent.curiosity"], two["agent.double"]) == ("stopped", "", "1")
 
 
 def test_metrics_go_to_a_file(runs, tmp_path, capsys):

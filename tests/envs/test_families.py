@@ -186,7 +186,7 @@ def test_functional_environments_with_numbered_states_are_learnt_as_tables():
     for env in (Line(), (Line(), None)):
         assert families.of(env).setting("Line").tables
         assert families.of(env).preset("Line") == "numbered"
-    agent = dataclasses.replace(sv.SUPlus.preset("numbered"), novelty=5)
+    agent = dataclasses.replace(sv.SUPlus.preset("numbered"), untried=0.5)
     assert api.configure(agent, Line(), steps=10).agent == agent
     with pytest.raises(SurveyorError, match="torso has no effect on Line: it is for networks"):
         api.configure(sv.DQN(torso="mlp", train_every=4), Line())

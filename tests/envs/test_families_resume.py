@@ -26,7 +26,7 @@ CASES = [
     for own in ("torso", "agent")
 ]
 QUICK = {"batch_size": 8, "warmup": 20, "envs": 2, "train_every": 4, "gradient_steps": 1}
-QUICK |= {"replay_capacity": 500, "replay": "uniform", "features": 6, "discount": 0.9}
+QUICK |= {"replay_capacity": 500, "replay": "uniform", "ensemble": 4, "discount": 0.9}
 
 
 class Pooled(eqx.Module):

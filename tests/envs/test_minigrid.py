@@ -40,9 +40,22 @@ def test_an_episode_that_runs_out_of_time_is_truncated():
     assert ends[-2:] == [(False, False), (False, True)]
 
 
+@pytest.mark.parametrize("protocol", ["partial-view", "full-view"])
+def test_images_are_of_names(protocol):
+    family = families.find(NAME)
+    assert family.preset(NAME) == "grid"
+    spec = family.make(NAME, protocol).make(1).spec
+    assert spec.picture == ((7, 7, 3) if protocol == "partial-view" else (5, 5, 3))
+    assert spec.bounds[:3] == ((0, 10), (0, 5), (0, 3))
+    assert spec.codes == (11, 6, 4)
+
+
 def test_names_and_protocols():
     family = families.find(NAME)
-    assert (family.name, tuple(family.protocols)) == ("MiniGrid", ("partial-view", "full-view"))
+    assert (family.name, tuple(family.protocols)) == (
+        "MiniGrid",
+        ("partial-view", "full-view", "compiled"),
+    )
     assert families.find("BabyAI-GoToRedBall-v0") is family
     assert family.canonical(NAME) == NAME
     with pytest.raises(SurveyorError, match="did you mean 'MiniGrid-DoorKey-5x5-v0'"):

@@ -9,7 +9,6 @@ from scipy.stats import norm
 from surveyor.inference.policies import (
     Joint,
     Marginal,
-    Optimistic,
     PerExample,
     ReferencePolicy,
     entropy,
@@ -84,16 +83,7 @@ def test_draws_for_each_example_have_the_probability_of_being_greedy():
     assert np.mean(pi[:, 0]) == pytest.approx(norm.sf(0.5), abs=0.01)
 
 
-def test_optimism_is_greedy_on_mean_plus_deviation_and_draws_nothing():
-    posterior = Posterior.prior(3, 4.0, 1.0)
-    psi = jnp.array([[[1.0, 0, 0], [0, 0.5, 0]], [[0, 0, 0], [0, 0, 0.4]]])
-    q = jnp.array([[0.0, 0.9], [1.0, 0.1]])  # plus 2 and 1; plus 0 and 0.8
-    for key in range(3):
-        pi = compiled(Optimistic())(posterior, psi, q, jax.random.key(key))
-        np.testing.assert_array_equal(pi, [[1, 0], [1, 0]])
-
-
-@pytest.mark.parametrize("policy", [Joint(2), Marginal(2), PerExample(), Optimistic()])
+@pytest.mark.parametrize("policy", [Joint(2), Marginal(2), PerExample()])
 def test_every_policy_follows_the_protocol(policy):
     assert isinstance(policy, ReferencePolicy)
     np.testing.assert_allclose(np.sum(compiled(policy)(POSTERIOR, PSI, Q, KEY), axis=1), 1.0)

@@ -27,7 +27,7 @@ episodes = 20000
 keep_going = true
 [[agents]]
 agent = "su-plus"
-set = { features = 8, novelty = 4, batch_size = 16, replay = "uniform", gradient_steps = 2 }
+set = { ensemble = 4, batch_size = 16, replay = "uniform", gradient_steps = 2 }
 """
 """Runs of about twenty seconds of gradient steps, whose results must be bit-identical."""
 

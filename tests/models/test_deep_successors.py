@@ -8,8 +8,7 @@ import pytest
 from surveyor.models.deep_successors import DeepSuccessors
 from surveyor.models.optimiser import Adam
 from surveyor.models.successors import SuccessorModel
-from surveyor.types import EnvSpec
-from tests.common import SMALL, VECTOR, compiled, observations
+from tests.common import SMALL, observations
 
 
 def model(spec=SMALL, **changes):
@@ -86,31 +85,3 @@ def test_steps_go_downhill_and_the_target_network_follows_late(plain):
             np.testing.assert_array_equal(new.target_psi(obs), new.psi(obs))
             np.testing.assert_array_equal(new.target_w, new.w)
     assert losses[-1] < 0.5 * losses[0]
-
-
-def test_random_features_are_a_gaussian_kernel_and_stay_as_they_are():
-    many = model(VECTOR, features=4100, hidden=16, random_features=4096, random_scale=2.0)
-    obs, action = observations(VECTOR, 2), jnp.zeros(2, jnp.int32)
-    both = np.asarray(many.waves(obs, action))
-    distance = np.linalg.norm(np.asarray(obs[0] - obs[1]))
-    assert both[0] @ both[0] == pytest.approx(1.0, abs=0.05)
-    assert both[0] @ both[1] == pytest.approx(np.exp(-((2.0 * distance) ** 2) / 2), abs=0.05)
-    other = np.asarray(many.waves(obs, jnp.ones(2, jnp.int32)))
-    assert abs(both[0] @ other[0]) < 0.1  # another action is another place
-    phi = np.asarray(compiled(many.phi)(obs, action))
-    np.testing.assert_allclose(phi[:, 4:], both * 0.5**0.5, rtol=1e-5)
-    few = model(VECTOR, features=12, hidden=16, random_features=8)
-    fit = compiled(lambda model: model.fit(obs, action, lambda out: (jnp.sum(out.phi), None)))
-    new, _ = fit(few)
-    np.testing.assert_array_equal(new.waves.directions, few.waves.directions)
-    np.testing.assert_array_equal(new.waves.phases, few.waves.phases)
-
-
-def test_waves_turn_as_far_over_bytes_as_over_shares_of_them():
-    shape, few = (6, 6, 3), {"features": 8, "hidden": 4, "random_features": 6, "torso": "mlp"}
-    specs = [EnvSpec(0, 3, 0, shape, dtype) for dtype in ("uint8", "float32")]
-    pair = [model(spec, **few).waves for spec in specs]
-    obs, action = observations(specs[0], 2), jnp.array([0, 2])
-    np.testing.assert_allclose(
-        pair[0](obs, action), pair[1](obs.astype(jnp.float32) / 255, action), atol=1e-4
-    )

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from surveyor.models.losses import Equation4, Targets, Weighted
+from surveyor.models.losses import Equation4, Targets
 from surveyor.models.successors import Outputs
-from surveyor.types import Batch, Trail
+from surveyor.types import Batch
 
 RNG = np.random.default_rng(0)
 PSI, PHI, NEXT = (RNG.normal(size=(6, 4)) for _ in range(3))
@@ -24,8 +24,8 @@ def batch(**more):
     return Batch(integers, integers, single(REWARD), integers, integers > 0, integers, **more)
 
 
-def outputs(w=W, trained=None):
-    return Outputs(single(PSI), single(PHI), single(w), trained)
+def outputs():
+    return Outputs(single(PSI), single(PHI), single(W))
 
 
 TARGETS = Targets(single(NEXT), single(NEXT_Q))
@@ -36,15 +36,13 @@ def smooth(error):
     return np.where(size < 1, error**2 / 2, size - 0.5)
 
 
-def gradients(objective, given=None, data=None):
+def gradients(objective):
     """Return ∂/∂ψ, ∂/∂φ and ∂/∂w of an objective."""
-    given = outputs() if given is None else given
-    data = batch() if data is None else data
 
-    def value(psi, phi, w):
-        return objective(data, TARGETS, Outputs(psi, phi, w, given.trained))[0]
+    def value(*given):
+        return objective(batch(), TARGETS, Outputs(*given))[0]
 
-    return jax.grad(value, (0, 1, 2))(*given[:3])
+    return jax.grad(value, (0, 1, 2))(*outputs())
 
 
 ERRORS = PSI - PHI - NEXT
@@ -77,50 +75,3 @@ def test_the_successor_loss_trains_phi_in_the_text_and_not_in_the_released_code(
         text[0], (2 * ERRORS + 2 * OFF[:, None] * W) / 6, rtol=1e-4, atol=1e-6
     )
     np.testing.assert_allclose(text[2], 2 * (MISSED @ PHI + OFF @ PSI) / 6, rtol=1e-4, atol=1e-6)
-
-
-def test_ours_is_smooth_with_a_weight_on_the_third_term():
-    loss, update = Weighted(10.0, False, False)(batch(), TARGETS, outputs())
-    terms = [np.mean(smooth(ERRORS)), np.mean(MISSED**2), np.mean(smooth(OFF))]
-    assert float(loss) == pytest.approx(terms[0] + terms[1] + 10 * terms[2], rel=1e-5)
-    names = ("successor_loss", "reward_loss", "q_loss")
-    np.testing.assert_allclose([update.metrics[name] for name in names], terms, rtol=1e-5)
-
-
-def test_the_q_loss_trains_w_only_if_asked():
-    slope = np.clip(OFF, -1, 1)
-    for trains in (False, True):
-        of_w = gradients(Weighted(10.0, False, trains))[2]
-        expected = 2 * MISSED @ PHI / 6 + (10 * slope @ PSI / 6 if trains else 0)
-        np.testing.assert_allclose(of_w, expected, rtol=1e-4, atol=1e-5)
-
-
-def test_ours_never_trains_phi_by_the_successor_loss():
-    of_phi = gradients(Weighted(10.0, False, True))[1]
-    np.testing.assert_allclose(of_phi, 2 * MISSED[:, None] * W / 6, rtol=1e-4, atol=1e-6)
-
-
-def test_the_successor_loss_trains_only_the_leading_features_if_asked():
-    given = outputs(np.zeros(4), trained=2)  # with w = 0 the Q loss trains no ψ
-    of_psi = np.asarray(gradients(Weighted(1.0, False, False), given)[0])
-    np.testing.assert_allclose(of_psi[:, :2], np.clip(ERRORS, -1, 1)[:, :2] / 12, rtol=1e-4)
-    np.testing.assert_array_equal(of_psi[:, 2:], 0)
-
-
-@pytest.mark.parametrize(("scale", "size"), [(0.5, 0.25), (0.01, 0.01)])
-def test_the_q_loss_can_be_counted_in_units_of_features(scale, size):
-    """Divided by ‖ŵ‖², or by 0.01 where that is less, without a gradient of its own."""
-    w = scale * np.array([1.0, 0, 0, 0])
-    divided, plain = (
-        gradients(objective, outputs(w))
-        for objective in (Weighted(3.0, True, True), Weighted(3.0 / size, False, True))
-    )
-    for a, b in zip(divided, plain, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-5)
-
-
-def test_over_several_steps_w_learns_the_reward_of_the_first():
-    trail = Trail(jnp.zeros((6, 1)), jnp.zeros((6, 1), jnp.int32), jnp.ones((6, 1)), jnp.zeros(6))
-    _, update = Weighted(1.0, False, False)(batch(trail=trail), TARGETS, outputs())
-    assert float(update.metrics["reward_loss"]) == pytest.approx(np.mean((PHI @ W) ** 2), rel=1e-5)
-    assert float(update.metrics["q_loss"]) == pytest.approx(np.mean(smooth(OFF)), rel=1e-5)

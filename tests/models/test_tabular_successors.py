@@ -16,7 +16,7 @@ SPEC = EnvSpec(5, 2, 10)
 
 
 def model(spec=SPEC, features=4, **changes):
-    options = {"layers": "two", "normalise": False, "psi_init": (1.0,) * features}
+    options = {"layers": "two", "normalise": False, "features": features, "psi_init": 1.0}
     options = {**options, "learning_rate": 1e-2, **changes}
     return jax.jit(lambda key: TabularSuccessors.create(spec, key, **options))(jax.random.key(0))
 
@@ -54,23 +54,13 @@ def test_normalised_features_are_non_negative_unit_vectors(layers):
 
 
 def test_psi_starts_at_its_initial_value_everywhere_and_w_at_zero():
-    net = model(psi_init=(0.7,) * 4)
+    net = model(psi_init=0.7)
     np.testing.assert_allclose(compiled(net.psi)(jnp.arange(3)), np.full((3, 2, 4), 0.7))
     np.testing.assert_array_equal(net.w, np.zeros(4))
     np.testing.assert_array_equal(net.target_w, net.w)
     np.testing.assert_array_equal(
         compiled(net.target_psi)(jnp.arange(3)), compiled(net.psi)(jnp.arange(3))
     )
-
-
-@pytest.mark.parametrize("layers", ["one", "two"])
-def test_features_of_psi_alone_are_those_that_phi_never_has(layers):
-    net = model(psi_init=(1.0, 1.0, 1.0, 0.0), psi_only=3, layers=layers)
-    np.testing.assert_allclose(compiled(net.psi)(jnp.int32(2))[1], [1, 1, 1, 0])
-    phi = compiled(net.phi)(jnp.arange(5), jnp.zeros(5, jnp.int32))
-    assert phi.shape == (5, 1)
-    assert np.all(np.asarray(phi) > 0)
-    assert net.w.shape == (1,)
 
 
 def test_any_shape_of_observations_is_looked_up_one_by_one():
@@ -86,7 +76,7 @@ def test_any_shape_of_observations_is_looked_up_one_by_one():
 
 def test_a_step_moves_what_the_loss_reads_by_adam_and_nothing_else():
     """Adam's first step is the learning rate against the sign of each gradient."""
-    net = model(psi_init=(0.5,) * 4)
+    net = model(psi_init=0.5)
     target = jnp.array([1.0, 0.0, 0.5, 2.0])
 
     def loss(outputs):
@@ -102,15 +92,3 @@ def test_a_step_moves_what_the_loss_reads_by_adam_and_nothing_else():
     both = [compiled(m.phi)(jnp.arange(5), jnp.ones(5, jnp.int32)) for m in (net, new)]
     np.testing.assert_array_equal(*both)
     assert isinstance(new, SuccessorModel)
-
-
-@pytest.mark.parametrize(("eps", "psi_only_eps"), [(1.0, 1e-8), (1e-8, 1.0)])
-def test_features_of_psi_alone_have_an_epsilon_of_their_own(eps, psi_only_eps):
-    """A gradient g moves by 0.01 g / (g + ε), here half as far where ε = g = 1."""
-    epsilons = {"eps": eps, "psi_only_eps": psi_only_eps}
-    net = model(psi_init=(0.0,) * 4, psi_only=2, **epsilons)
-    loss = lambda outputs: (jnp.sum(outputs.psi), None)  # noqa: E731
-    new, _ = compiled(lambda net: net.fit(jnp.array([3]), jnp.array([1]), loss))(net)
-    moved = -np.asarray(compiled(new.psi)(jnp.int32(3))[1])
-    expected = [0.005 if e == 1 else 0.01 for e in (psi_only_eps, psi_only_eps, eps, eps)]
-    np.testing.assert_allclose(moved, expected, rtol=1e-4)

@@ -5,7 +5,6 @@ import math
 
 import pytest
 
-from surveyor import SUPlus
 from surveyor.cli import main
 from surveyor.paper import tables
 from surveyor.paper.options import GridSearchOptions
@@ -15,7 +14,7 @@ from tests.paper.common import outcome
 def test_the_grids_are_those_of_the_paper():
     su, one, many = tables.SEARCHES["tree"]
     assert len(su.cells("text", seeds=1, episodes=1, thin=False)) == 2 * 3 * 3
-    assert len(one.cells("plus", seeds=1, episodes=1, thin=False)) == 2 * 3 * 5 * 4
+    assert len(one.cells("text", seeds=1, episodes=1, thin=False)) == 2 * 3 * 5 * 4
     cells = many.cells("released", seeds=1, episodes=1, thin=True)
     assert len(cells) == 1 * 2 * 2 * 2
     assert {cell.agent.gradient_steps for cell in cells.values()} == {250}
@@ -30,17 +29,16 @@ def test_a_search_starts_from_its_source_and_says_so(source):
         assert cell.algorithm == tables.LABELS[source]
         assert (cell.agent.gradient_steps, cell.agent.theta) == (steps, theta)
         assert cell.agent.beta == beta
-        assert isinstance(cell.agent, SUPlus) == (source == "plus")
-    policies = {"released": "marginal", "text": "joint", "plus": "optimistic"}
+    policies = {"released": "marginal", "text": "joint"}
     assert cell.agent.policy == policies[source]
 
 
 def test_the_paper_s_values_are_beside_all_presets(tmp_path, capsys):
     assert main(["paper", "table", "--out", str(tmp_path)]) == 0
     text = capsys.readouterr().out
-    assert "| paper's value | SU (released) | SU (text) | SU+ |" in text
-    assert "| 2 (tree) | SU | theta | {1, 100, 10000} | 10000 | 1e-06 | 10000 | 1 |" in text
-    assert "| 3 (chain) | SU | beta | {0.001, 0.01, 0.1} | 0.01 | 1 | 0.01 | 1 |" in text
+    assert "| paper's value | SU (released) | SU (text) |" in text
+    assert "| 2 (tree) | SU | theta | {1, 100, 10000} | 10000 | 1e-06 | 10000 |" in text
+    assert "| 3 (chain) | SU | beta | {0.001, 0.01, 0.1} | 0.01 | 1 | 0.01 |" in text
     assert "| 2 (tree) | B+P 25x | prior_weight | {0, 0.1, 1, 10} | 0 | 0 | 10 |" in text
     assert json.loads((tmp_path / "tables.json").read_text())[1]["SU (text)"] == "10000"
     (tmp_path / "file").write_text("")

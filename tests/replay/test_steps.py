@@ -98,7 +98,6 @@ def test_the_trail_has_the_steps_between(host):
         np.asarray(batch.trail.obs)[rows][:, :, 0] // 10, [[2, 3]] * rows.sum()
     )
     np.testing.assert_array_equal(np.asarray(batch.trail.action)[rows], [[2, 0]] * rows.sum())
-    np.testing.assert_array_equal(np.asarray(batch.trail.reward)[rows], 1.0)
 
 
 def test_a_step_that_only_began_an_episode_is_never_drawn(host):

@@ -17,14 +17,14 @@ HOSTILE = "<img src=x onerror='window.hacked=1'></script><script>window.hacked=1
 def tree(tmp_path_factory):
     """A run on the tree with what the agent believed."""
     out = tmp_path_factory.mktemp("tree")
-    return sv.train("su-plus", "Tree-6", episodes=60, stop_when_solved=False, out=out, beliefs=True)
+    return sv.train("su", "Tree-6", episodes=60, stop_when_solved=False, out=out, beliefs=True)
 
 
 @pytest.fixture(scope="session")
 def game(tmp_path_factory):
     """A run whose observations are images."""
     agent = dataclasses.replace(
-        sv.SUPlus.preset("minatar"), hidden=8, features=4, warmup=64, envs=4, beta=10.0
+        sv.SUPlus.preset("minatar"), hidden=8, ensemble=4, warmup=64, envs=4
     )
     out = tmp_path_factory.mktemp("game")
     return sv.train(agent, "MinAtar/Breakout", steps=800, out=out, beliefs=True)

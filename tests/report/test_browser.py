@@ -235,7 +235,7 @@ def test_an_episode_has_frames_with_q_values_beside_them(browser, game, written)
     seen = [look["mean"][0, 2] for look in looks]
     np.testing.assert_allclose(drawn(browser, "belief-seen-0", "y", 5), seen, rtol=1e-5)
     titles = {e.text for e in browser.find_elements(By.CSS_SELECTOR, "#metrics .gtitle")}
-    assert {"posterior trace", "posterior condition", "q loss", "successor loss"} <= titles
+    assert {"supposed", "curiosity", "q loss"} <= titles
     shot(browser, "minatar")
     assert no_errors(browser)
 

@@ -189,7 +189,7 @@ def test_a_run_of_surveyor_0_1_is_listed_with_its_result_but_not_loaded(copy, tm
         sv.load(copy)
     assert str(error.value) == (
         f"'{config['env']} su seed {config['seed']}' was trained by surveyor 0.1.0, whose agent "
-        "'su' is today's 'su-plus', or today's 'su' if it had a preset of the paper's text or "
+        "'su' is gone, or today's 'su' if it had a preset of the paper's text or "
         "released code; this version can show its results but not load or continue it: train it "
         "again."
     )
@@ -225,7 +225,7 @@ def test_an_episode_is_played_in_an_environment_that_is_given(tmp_path):
             return shown, float(action), self.steps == 4, False, {}
 
     agent = dataclasses.replace(
-        sv.SUPlus.preset("minatar"), hidden=8, features=4, warmup=16, envs=1
+        sv.SUPlus.preset("minatar"), hidden=8, ensemble=4, warmup=16, envs=1
     )
     run = sv.train(agent, Light, steps=100, out=tmp_path, beliefs=True)
     path = run.folder.path

@@ -22,7 +22,7 @@ def files(folder):
 
 
 def test_a_look_is_the_posterior_of_the_run(tmp_path):
-    run = train(tmp_path, beliefs=True)
+    run = train(tmp_path, "su", beliefs=True)
     folder = RunFolder(run.folder.path)
     assert folder.snapshot_times() == [0, 10, 20, 30, 40]
     first, last = recorder.read(folder, 0), recorder.read(folder, 40)
@@ -56,7 +56,8 @@ def test_a_look_is_the_posterior_of_the_run(tmp_path):
 
 def test_sampled_policies_are_independent_and_chances_of_many_samples(tmp_path):
     for agent, samples in (
-        ("su-plus", beliefs.PATH_SAMPLES),
+        ("su", beliefs.PATH_SAMPLES),
+        ("su-plus", sv.SUPlus().ensemble),
         ("psrl", beliefs.SAMPLES),
         ("uniform", None),
     ):
@@ -67,7 +68,7 @@ def test_sampled_policies_are_independent_and_chances_of_many_samples(tmp_path):
 
 
 def test_every_look_of_every_agent_is_of_numbers_and_agrees_with_the_library(tmp_path):
-    for agent in ("su-plus", "ube", "bdqn", "bootdqn", "dqn"):
+    for agent in ("su", "su-plus", "ube", "bdqn", "bootdqn", "dqn"):
         run = train(tmp_path, agent, "Chain-5", episodes=20, beliefs=True)
         for at in run.folder.snapshot_times():
             for name, found in recorder.read(run.folder, at).items():

@@ -18,7 +18,7 @@ from surveyor.runs import api, checkpoint
 from surveyor.runs.folder import RunFolder
 
 FAST = dataclasses.replace(
-    sv.SUPlus.preset("tree"), features=8, novelty=4, batch_size=16, gradient_steps=2,
+    sv.SUPlus.preset("tree"), ensemble=4, batch_size=16, gradient_steps=2,
     replay="recent-and-best(4, 0)",
 )  # fmt: skip
 
@@ -43,7 +43,7 @@ def test_the_folder_contains_config_result_and_metrics(finished):
     path = finished.folder.path
     assert path.name.startswith("Tree-5-su-plus-s2-")
     config = json.loads((path / "config.json").read_text())
-    assert config["hyperparameters"]["novelty_step"] == 0.03
+    assert config["hyperparameters"]["spread"] == 100.0
     assert config["versions"]["jax"] == jax.__version__
     result = json.loads((path / "result.json").read_text())
     assert {**result, "path": str(path)} == finished.result
@@ -166,7 +166,7 @@ def test_a_checkpoint_with_a_pickle_is_refused(copy):
 
 def test_other_hyperparameters_are_refused(copy):
     config = json.loads((copy / "config.json").read_text())
-    config["hyperparameters"]["theta"] = 2.0
+    config["hyperparameters"]["curiosity"] = 2.0
     (copy / "config.json").write_text(json.dumps(config))
     with pytest.raises(sv.SurveyorError, match="other hyperparameters"):
         sv.resume(copy)

@@ -23,8 +23,8 @@ HOST = dataclasses.replace(
 )
 COMPILED = dataclasses.replace(sv.DQN.preset("minatar"), **SMALL, replay_capacity=160)
 EPISODES = dataclasses.replace(
-    sv.SUPlus.preset("tree"), features=8, novelty=4, batch_size=16, gradient_steps=2,
-    replay="recent-and-best(4, 4)", replay_capacity=32,
+    sv.SUPlus.preset("tree"), ensemble=4, batch_size=16, gradient_steps=2,
+    replay="recent-and-best(4, 4)", replay_capacity=45,
 )  # fmt: skip
 CONFIGS = {
     "host": api.configure(HOST, "CartPole-v1", steps=200),

@@ -195,7 +195,7 @@ def grown(monkeypatch):
     monkeypatch.setattr("surveyor.training.episode_runner.CHUNK_SECONDS", 1e-9)
     monkeypatch.setattr("surveyor.runs.replay_log.LEAST_ROWS", 16)
     agent = dataclasses.replace(
-        sv.SUPlus.preset("tree"), features=4, novelty=2, batch_size=4, gradient_steps=1,
+        sv.SUPlus.preset("tree"), ensemble=4, batch_size=4, gradient_steps=1,
         replay="uniform", replay_capacity=64,
     )  # fmt: skip
     config = api.configure(agent, "Tree-4", episodes=400, stop_when_solved=False)

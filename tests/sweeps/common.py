@@ -10,7 +10,8 @@ def write_run(folder, name, *, result=None, metrics=(), evaluations=(), **config
     path = folder / name
     path.mkdir(parents=True)
     content = {
-        "env": "Tree-4", "agent": "su-plus", "hyperparameters": {"beta": 0.5, "replay": "uniform"},
+        "env": "Tree-4", "agent": "su-plus",
+        "hyperparameters": {"curiosity": 0.5, "replay": "uniform"},
         "seed": 0, "episodes": 100, "stop_when_solved": True, "versions": VERSIONS, "commit": "c0",
     } | config  # fmt: skip
     content = {key: value for key, value in content.items() if value is not None}

@@ -55,7 +55,7 @@ def test_each_run_is_one_record_of_settings_and_results(runs):
     assert solved.items() >= {
         "label": "SU+", "env": "Tree-4", "agent": "su-plus", "seed": 0, "state": "done",
         "budget": 100, "unit": "episodes", "progress": 30, "return": 0.75, "test_return": 1.0,
-        "agent.beta": 0.5, "agent.replay": "uniform", "stop_when_solved": True, "seconds": 0.5,
+        "agent.curiosity": 0.5, "agent.replay": "uniform", "stop_when_solved": True, "seconds": 0.5,
         "versions.jax": "0.10.0", "commit": "c0", "path": f"{runs}/a-solved", "steps": None,
         **SOLVED,
     }.items()  # fmt: skip
@@ -65,7 +65,7 @@ def test_each_run_is_one_record_of_settings_and_results(runs):
         "episodes": 140, "agent.double": True, "solved_at": None, "reason": None,
     }.items()  # fmt: skip
     assert stopped["return"] == (sum(range(5, 15))) / 10  # of the newest ten records
-    assert "agent.beta" not in stopped
+    assert "agent.curiosity" not in stopped
 
 
 def test_runs_that_cannot_be_loaded_are_there_too(runs):
@@ -150,7 +150,7 @@ def test_a_data_frame_where_pandas_is_installed(runs, monkeypatch):
     frame = sv.results(runs).to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert frame.shape == (6, len(sv.results(runs).columns))
-    assert frame.set_index("name").loc["a-solved", "agent.beta"] == 0.5
+    assert frame.set_index("name").loc["a-solved", "agent.curiosity"] == 0.5
     long = sv.results(runs, metrics=True).to_pandas()
     assert long.groupby("name")["return"].max().to_dict() == {"a-solved": 1.0, "b-stopped": 14.0}
     monkeypatch.setitem(sys.modules, "pandas", None)

@@ -9,8 +9,8 @@ from gymnasium import spaces
 import surveyor as sv
 
 QUICK = dataclasses.replace(
-    sv.SUPlus.preset("classic"), hidden=16, features=8, random_features=3, warmup=40, envs=2,
-    train_every=2, replay_capacity=400,
+    sv.SUPlus.preset("classic"), hidden=16, ensemble=4, warmup=40, envs=2,
+    train_every=2, replay_capacity=400, n_step=1,
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from surveyor.runs.run import Run
 from surveyor.training import episodes
 
 FAST = dataclasses.replace(
-    sv.SUPlus.preset("tree"), features=8, novelty=4, batch_size=16, gradient_steps=2,
+    sv.SUPlus.preset("tree"), ensemble=4, batch_size=16, gradient_steps=2,
     replay="recent-and-best(4, 0)",
 )  # fmt: skip
 

@@ -15,7 +15,7 @@ from surveyor.runs import api
 from surveyor.runs.run import Run
 
 QUICK = dataclasses.replace(
-    sv.SUPlus.preset("minatar"), hidden=16, features=8, warmup=64, replay_capacity=2000, n_step=2,
+    sv.SUPlus.preset("minatar"), hidden=16, ensemble=4, warmup=64, replay_capacity=2000, n_step=2,
     replay="prioritised(0.5)",
 )  # fmt: skip
 PLAIN = dataclasses.replace(QUICK, warmup=10**6, envs=4, n_step=1, replay="uniform")
@@ -56,12 +56,12 @@ def test_stopped_and_resumed_ends_in_the_same_bits(tmp_path):
     assert timeless[0] == timeless[1]
     logged = set(whole.metrics[-1])
     assert logged >= {
-        "return", "length", "successor_loss", "reward_loss", "q_loss", "q_mean", "posterior_trace",
-        "posterior_condition", "policy_entropy", "steps_per_second", "step", "episodes",
+        "return", "length", "q_loss", "q_mean", "supposed", "curiosity", "steps_per_second",
+        "step", "episodes",
     }  # fmt: skip
     assert whole.result["gradient_steps"] == (2000 - 64) // 4
     (board,) = (path / "tensorboard").iterdir()
-    written = board.read_bytes().count(b"posterior_trace")
+    written = board.read_bytes().count(b"supposed")
     assert written == len(resumed.metrics) - before > 0  # only what is new
     outcome = sv.evaluate(whole, episodes=3)
     assert len(outcome.returns) == 3

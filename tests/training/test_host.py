@@ -63,8 +63,17 @@ def test_what_followed_is_never_from_another_episode_and_only_termination_ends(k
     assert set(returns) <= {6.0, 15.0, 10.5}
 
 
+class Redrawing(sv.HyperAgent):
+    """Draws a new index after every two steps."""
+
+    @property
+    def schedule(self):
+        return dataclasses.replace(super().schedule, redraw_every=2)
+
+
 def test_one_index_an_environment_redrawn_when_its_episode_ends():
-    agent = dataclasses.replace(QUICK, warmup=10**6, redraw_every=0)
+    options = {"hidden": 16, "dimensions": 8, "warmup": 10**6, "envs": 2, "train_every": 2}
+    agent = sv.HyperAgent(**options)
     run = sv.train(agent, Scripted, steps=2)
     indices = [np.asarray(run.loop.learning.index)]
     for chunk in run.runner.chunks(run.loop):
@@ -80,7 +89,7 @@ def test_one_index_an_environment_redrawn_when_its_episode_ends():
 
     changes = history(agent, 5)  # between steps 1-2, 2-3, …: the first episode has three
     assert changes == [False, True, False, False]
-    every = history(dataclasses.replace(agent, redraw_every=2), 5)
+    every = history(Redrawing(**options), 5)
     assert every == [True, True, False, True]
 
 

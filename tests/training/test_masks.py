@@ -15,11 +15,11 @@ from jaxtyping import Array
 import surveyor as sv
 from surveyor import agents
 from surveyor.errors import SurveyorError
-from tests.common import batch, begun, compiled
+from tests.common import VECTOR, batch, begun, compiled
 
 NAMES = ("dqn", "bootdqn", "bdqn", "ube", "su", "su-plus")
 QUICK = {"batch_size": 8, "warmup": 16, "envs": 1, "train_every": 2, "gradient_steps": 1}
-QUICK |= {"hidden": 8, "features": 12, "random_features": 0, "replay_capacity": 200, "ensemble": 1}
+QUICK |= {"hidden": 8, "features": 12, "replay_capacity": 200, "ensemble": 1}
 
 
 def small(name, problem="classic", **more):
@@ -107,8 +107,8 @@ def test_targets_count_on_allowed_actions_only(name, problem):
     from tests.agents.test_contract import SPECS
     from tests.agents.test_contract import batch as drawn
 
-    agent, spec = small(name, problem, target_every=1), SPECS[problem]
-    state = begun(agent, spec)
+    agent, spec = small(name, problem, target_every=1, foresight=0.0), SPECS[problem]
+    state = begun(agent, spec)  # SU+ without foresight: one target is bounded by those of actions
     learn = compiled(agent.learn)
     data = batch(spec) if problem == "classic" else drawn(8, spec=spec)
     data = dataclasses.replace(data, terminated=jnp.zeros(8, bool).at[0].set(True))
@@ -130,6 +130,26 @@ def test_targets_count_on_allowed_actions_only(name, problem):
     assert np.ptp(each[:, 1:], axis=0).max() > 1e-4  # what is allowed matters
     assert np.all(free <= each.max(axis=0) + 1e-5)
     assert np.all(free >= each.min(axis=0) - 1e-5)
+
+
+def test_rewards_are_supposed_behind_allowed_actions_only():
+    agent, data = small("su-plus", ensemble=3), batch(VECTOR)
+    state = begun(agent)
+    for action in (0, 0, 1):  # so that what is supposed differs, and the third is untried
+        taken = dataclasses.replace(data, obs=data.next_obs, action=jnp.full(8, action))
+        state = compiled(agent.observe)(state, taken, jnp.ones(8, bool))
+
+    def targets(legal):
+        given = jnp.broadcast_to(jnp.asarray(legal), (8, 3))
+        return np.asarray(agent.farther(state, dataclasses.replace(data, next_legal=given)))
+
+    each = np.stack([targets(np.arange(3) == a) for a in range(3)])
+    assert np.all(each[:, ~data.terminated].min(axis=(1, 2)) > 0)
+    np.testing.assert_array_equal(each[:, data.terminated], 0.0)
+    np.testing.assert_array_equal(targets([True, True, False]), each[:2].max(axis=0))
+    np.testing.assert_array_equal(targets([True] * 3), each.max(axis=0))
+    assert np.all(each[2] >= each[:2].max(axis=0))
+    assert np.ptp(each[:2], axis=0).max() > 1e-4
 
 
 class Seen(NamedTuple):

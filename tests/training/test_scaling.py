@@ -10,6 +10,7 @@ import pytest
 from gymnasium import spaces
 
 import surveyor as sv
+from surveyor.envs.packing import Leaf, Packing
 from surveyor.training.scaling import Ranges, Scaled
 from surveyor.types import EnvSpec, stacked
 
@@ -18,8 +19,8 @@ QUICK = {"batch_size": 8, "warmup": 20, "envs": 2, "train_every": 4, "gradient_s
 QUICK |= {"hidden": 8, "replay_capacity": 200}
 
 
-def spec(shape, dtype, bounds, image=()):
-    return EnvSpec(0, 3, 0, shape, dtype, image=image, bounds=bounds)
+def spec(shape, dtype, bounds, image=(), codes=()):
+    return EnvSpec(0, 3, 0, shape, dtype, image=image, bounds=bounds, codes=codes)
 
 
 def test_numbers_are_scaled_by_bounds_or_by_the_range_seen_so_far():
@@ -52,6 +53,49 @@ def test_an_image_is_scaled_by_channels_and_the_numbers_beside_it_by_themselves(
         frames = jnp.broadcast_to(jnp.asarray(image), (1, *one.shape))
         found = Ranges.create(one).widen(frames, jnp.array([True])).scale(frames)
         np.testing.assert_allclose(found.reshape(-1, 3, 3, 3)[-1], picture)
+
+
+def test_an_image_of_names_stays_as_it_is_and_the_numbers_beside_it_are_scaled():
+    image = np.arange(27, dtype=np.uint8).reshape(3, 3, 3) % (11, 6, 4)
+    space = spaces.Dict(
+        image=spaces.Box(0, np.broadcast_to((10, 5, 3), (3, 3, 3)), (3, 3, 3), np.uint8),
+        far=spaces.Box(-2.0, 8.0, (2,)),
+    )
+    leaves = [Leaf.of(s.shape, s.dtype, s.low, s.high) for s in space.values()]  # far is first
+    packed = Packing.of(leaves).specify(3)
+    assert (packed.image, packed.codes) == ((3, 3, 3), (11, 6, 4))
+    assert packed.bounds == ((0, 10), (0, 5), (0, 3), (-2, 8), (-2, 8))
+    obs = jnp.asarray([*image.reshape(-1), 8, -2], jnp.float32)
+    ranges = Ranges.create(packed).widen(obs[None], jnp.array([True]))
+    scaled = np.asarray(ranges.scale(obs))
+    np.testing.assert_array_equal(scaled[:27].reshape(3, 3, 3), image)
+    np.testing.assert_allclose(scaled[27:], [1, -1])
+    sizes = dataclasses.replace(packed, codes=())
+    np.testing.assert_allclose(
+        np.asarray(Ranges.create(sizes).scale(obs))[:27].reshape(3, 3, 3), image / (10, 5, 3)
+    )
+    # The same image alone, and stacked.
+    alone = spec((3, 3, 3), "uint8", packed.bounds[:3], codes=packed.codes)
+    for one in (alone, stacked(alone, 2)):
+        frames = jnp.broadcast_to(jnp.asarray(image, jnp.uint8), (1, *one.shape))
+        np.testing.assert_array_equal(Ranges.create(one).scale(frames), frames)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "dtype", "codes"),
+    [
+        (0, (10, 5, 3), np.uint8, (11, 6, 4)),
+        (0, (15, 5, 3), np.int32, (16, 6, 4)),
+        (0, (16, 5, 3), np.uint8, ()),  # too many to be names
+        (0, (10, 5, 1), np.uint8, ()),  # a flag is a number
+        (-1, (10, 5, 3), np.int32, ()),
+        (0, (10, 5, 3), np.float32, ()),
+        (0, 255, np.uint8, ()),
+    ],
+)
+def test_whole_numbers_below_16_in_an_image_are_names(low, high, dtype, codes):
+    assert Leaf.of((4, 4, 3), dtype, low, np.broadcast_to(high, (4, 4, 3))).codes == codes
+    assert Leaf.of((3,), dtype, low, np.broadcast_to(high, (3,))).codes == ()  # no image
 
 
 class Bytes(gymnasium.Env):

@@ -1,6 +1,6 @@
 """Episodes that each preset needs: exact where this was measured, within 20% elsewhere."""
 
-import dataclasses
+import statistics
 
 import pytest
 
@@ -36,42 +36,32 @@ def test_the_paper_s_text_needs_far_longer_on_a_chain_than_its_code():
 
 @pytest.mark.parametrize(
     ("env", "solved_at", "first_success"),
-    [("Tree-10", 30, 23), ("Tree-30", 50, 44), ("Chain-15", 70, 57)],
+    [("Tree-10", 20, 11), ("Tree-30", 30, 30), ("Chain-15", 70, 64)],
 )
 def test_su_plus_solves_problems_as_it_always_did(env, solved_at, first_success):
-    run = sv.train("su-plus", env)
-    assert run.solved_at == near(solved_at)
-    assert run.first_success == near(first_success)
+    runs = [sv.train("su-plus", env, seed=seed) for seed in range(3)]
+    assert statistics.median(run.solved_at for run in runs) == near(solved_at)
+    assert statistics.median(run.first_success for run in runs) == near(first_success)
 
 
 @pytest.mark.parametrize(
-    ("env", "limit"),
-    [("Tree-2", 40), ("Tree-100", 250), ("Chain-20", 250)],
+    ("env", "median"),
+    [("Tree-2", 20), ("Tree-100", 120), ("Chain-20", 100)],
 )
-def test_su_plus_solves_larger_ones_and_settles_at_once(env, limit):
-    for seed in range(2):
-        run = sv.train("su-plus", env, seed=seed, episodes=2000)
-        assert run.solved_at is not None
-        assert run.solved_at <= limit
-        assert run.solved_at - run.first_success < 100
-
-
-def test_the_paper_s_tree_values_work_in_su_plus():
-    """θ = 1e4 and β = 1e-3 make a condition number of 1e11: only a sound posterior explores."""
-    agent = dataclasses.replace(sv.SUPlus.preset("tree"), theta=1e4, beta=1e-3)
-    for seed in range(5):
-        run = sv.train(agent, "Tree-10", seed=seed, episodes=400)
-        assert run.solved_at is not None
-        assert run.solved_at <= 300
+def test_su_plus_solves_larger_ones_and_settles_at_once(env, median):
+    runs = [sv.train("su-plus", env, seed=seed, episodes=500) for seed in range(3)]
+    assert None not in [run.solved_at for run in runs]
+    assert statistics.median(run.solved_at for run in runs) <= median
+    assert max(run.solved_at - run.first_success for run in runs) <= 30
 
 
 def test_tied_actions_are_solved_too():
-    assert sv.train("su-plus", "TiedTree-30").solved_at is not None
+    assert sv.train("su-plus", "TiedTree-30").solved_at == near(30)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("env", "median"), [("Tree-250", 770), ("Chain-40", 1135)])
+@pytest.mark.parametrize(("env", "median"), [("Tree-250", 400), ("Chain-40", 300)])
 def test_the_large_problems(env, median):
-    solved = sorted(sv.train("su-plus", env, seed=seed).solved_at or 10**9 for seed in range(5))
-    assert solved[2] <= median
-    assert solved[-1] < 5000
+    solved = [sv.train("su-plus", env, seed=seed).solved_at or 10**9 for seed in range(5)]
+    assert statistics.median(solved) <= median
+    assert max(solved) < 2 * median

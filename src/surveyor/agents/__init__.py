@@ -64,7 +64,7 @@ class Entry:
 
 ENTRIES = (
     Entry("su-plus", "SU+", "surveyor.agents.su_plus:SUPlus",
-          "SU+, this library's improvement of Successor Uncertainties.", presets.SU_PLUS),
+          "SU+, this library's own: samples of where an unmet reward may be.", presets.SU_PLUS),
     Entry("su", "SU", "surveyor.agents.su:SU",
           "Successor Uncertainties, algorithm 1 of the paper (Janz, Hron et al. 2019).",
           presets.SU),
@@ -85,9 +85,6 @@ ENTRIES = (
     Entry("bonus", "Bonus DQN", "surveyor.agents.bonus:BonusDQN",
           "Double DQN with a bonus: visit counts on tables, RND on networks (Burda et al. 2018).",
           presets.BONUS),
-    Entry("scout", "Scout", "surveyor.agents.scout:Scout",
-          "Scout, an experiment on the way to SU+: samples that seek the nearest surprise.",
-          presets.SCOUT),
     Entry("psrl", "PSRL", "surveyor.agents.psrl:PSRL",
           "Posterior sampling of a tabular MDP (Osband et al. 2013).", presets.DETERMINISTIC),
     Entry("uniform", "Uniform", "surveyor.agents.uniform:Uniform",

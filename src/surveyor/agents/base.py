@@ -58,7 +58,7 @@ class Agent(eqx.Module, Generic[State, Index]):
 
         **Arguments:**
 
-        - `problem`: tree, chain, minatar, atari, classic (vectors) or numbered (states).
+        - `problem`: tree, chain, minatar, atari, grid, classic (vectors) or numbered (states).
         - `name`: one of the agent's presets, such as `"text"` of SU; its default one if None.
         """
         return cls(**entry_of(cls).values(problem, name))

@@ -49,7 +49,7 @@ class Learner(Agent[State, Index]):
     replay: str = "uniform"
     """Replay strategy: uniform, prioritised(α) or recent-and-best(RECENT, BEST)."""
     n_step: Size = option(1, on="steps")
-    """Steps over which rewards, and for SU+ features, are summed before the target bootstraps."""
+    """Steps over which rewards are summed before the target bootstraps."""
     gradient_steps: Count = 10
     """Gradient steps after every episode, or after every `train_every` steps."""
     train_every: Count = option(0, on="steps")

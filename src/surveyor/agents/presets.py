@@ -1,7 +1,8 @@
 """Every preset of every agent, as plain data: importing this module imports nothing heavy.
 
-A preset has values for each kind of problem: tree, chain, minatar, atari, classic (vectors and
-images of other environments) and numbered (other environments with numbered states).
+A preset has values for each kind of problem: tree, chain, minatar, atari, grid (worlds such as
+MiniGrid's), classic (vectors and images of other environments) and numbered (other environments
+with numbered states).
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ class Preset(NamedTuple):
 
 
 Presets = Mapping[str, Preset]
-PROBLEMS = ("tree", "chain", "minatar", "atari", "classic", "numbered")
+PROBLEMS = ("tree", "chain", "minatar", "atari", "grid", "classic", "numbered")
 
 
 def _preset(source: str, **problems: Values) -> Preset:
@@ -54,11 +55,20 @@ CLASSIC: Values = (
 )
 """Ours, for small problems with vectors as observations, such as MountainCar."""
 
+GRID: Values = CLASSIC | {
+    "discount": 0.97,
+    "learning_rate": 5e-4,
+    "hidden": 256,
+    "replay_capacity": 200_000,
+}
+"""Ours, for worlds such as MiniGrid's. Where most actions do nothing, Q differs by 1 - γ of itself
+between a good one and an idle one: with γ = 0.99 a network can hardly tell them apart."""
+
 NUMBERED = _without(CLASSIC, "target_every", "hidden")
 """Ours, for other environments with numbered states, such as FrozenLake: tables have no target
 network, and a wide hidden layer lets their Q values diverge."""
 
-STEPS = {"minatar": MINATAR, "atari": ATARI, "classic": CLASSIC, "numbered": NUMBERED}
+STEPS = {"minatar": MINATAR, "atari": ATARI, "grid": GRID, "classic": CLASSIC, "numbered": NUMBERED}
 
 Q_LEARNERS: Presets = {"default": Preset("sizes and rates shared by all agents", STEPS)}
 
@@ -68,6 +78,7 @@ DQN: Presets = {
         "returns over three steps on vectors and other images",
         minatar=MINATAR | {"double": True, "epsilon_end": 0.1, "epsilon_steps": 100_000},
         atari=ATARI | {"double": True, "epsilon_end": 0.01, "epsilon_steps": 1_000_000},
+        grid=GRID | {"double": True, "n_step": 3},
         classic=CLASSIC | {"double": True, "n_step": 3},
         numbered=NUMBERED,
     )
@@ -80,6 +91,7 @@ BONUS: Presets = {
         chain={"discount": 0.99, "gradient_steps": 40},
         minatar=DQN["default"].values["minatar"] | {"epsilon_end": 0.01},
         atari=DQN["default"].values["atari"],
+        grid=DQN["default"].values["grid"] | {"epsilon_end": 0.01},
         classic=DQN["default"].values["classic"] | {"epsilon_end": 0.01},
         numbered=NUMBERED,
     )
@@ -94,6 +106,7 @@ BOOTDQN: Presets = {
         | {"discount": 0.99, "gradient_steps": 40},
         minatar=MINATAR | _ALL_HEADS | {"prior_weight": 1.0},
         atari=ATARI | _ALL_HEADS | {"prior_weight": 0.0},
+        grid=GRID | _ALL_HEADS | {"prior_weight": 3.0},
         classic=CLASSIC | _ALL_HEADS | {"prior_weight": 3.0},
         numbered=NUMBERED,
     ),
@@ -124,23 +137,11 @@ HYPERAGENT: Presets = {
         chain={"gradient_steps": 40, "hidden": 20, "batch_size": 100},
         minatar=MINATAR,
         atari=ATARI,
+        grid=GRID,
         classic={"target_every": 4, "replay_capacity": 1_000_000}
         | {"train_every": 1, "gradient_steps": 1, "warmup": 128},
         numbered=NUMBERED | {"hidden": 20},
     ),
-}
-
-SCOUT: Presets = {
-    "default": _preset(
-        "sizes and rates shared by all agents, with a target network that follows sooner and, on "
-        "vectors and other images, returns over three steps",
-        tree={"replay": "recent-and-best(10, 20)"},
-        chain={"discount": 0.99, "gradient_steps": 40, "replay": "recent-and-best(10, 20)"},
-        minatar=MINATAR | {"learning_rate": 5e-4},
-        atari=ATARI,
-        classic=CLASSIC | {"target_every": 10, "n_step": 3, "warmup": 64},
-        numbered=NUMBERED,
-    )
 }
 
 DETERMINISTIC: Presets = {
@@ -163,7 +164,7 @@ _RELEASED_NETWORK: Values = (
     | {"q_target": "max", "redraw_every": 250}
 )
 # The paper plays one environment at a time.
-_NETWORKS = {name: _without(STEPS[name], "envs") for name in ("atari", "minatar", "classic")}
+_NETWORKS = {name: _without(STEPS[name], "envs") for name in STEPS if name != "numbered"}
 _NUMBERED = _without(NUMBERED, "envs") | {"gradient_steps": 4}
 
 SU: Presets = {
@@ -186,29 +187,20 @@ SU: Presets = {
     ),
 }
 
-_PLUS_NETWORK: Values = (
-    {"beta": 1e-3, "zeta": 1 - 1e-5, "features": 64}
-    | {"q_weight": 1.0, "q_trains_w": True, "policy": "joint"}
-    | {"value_eps": 1e-8, "replay": "uniform"}
-)
-_PLUS_MINATAR: Values = {"q_per_w": True, "q_target": "double", "learning_rate": 5e-4}
-_PLUS_CLASSIC: Values = (
-    {"theta": 10.0, "beta": 1.0, "zeta": 1.0, "random_features": 48}
-    | {"learning_rate": 5e-4, "policy": "optimistic"}
-    | {"q_trains_w": False, "q_target": "double"}
-)
+_PLUS_NUMBERED: Values = {"foresight": 0.99, "replay_capacity": 1_000_000}
+_PLUS_PAPER = _PLUS_NUMBERED | {"learning_rate": 0.8, "replay": "recent-and-best(10, 20)"}
+_PLUS_VECTORS: Values = {"target_every": 10, "n_step": 3, "warmup": 64, "replay_capacity": 200_000}
 SU_PLUS: Presets = {
     "default": _preset(
-        "found by this library's own searches (docs/agents/su-plus.md)",
-        tree={"discount": 1.0, "novelty_step": 0.03, "successor_trains": "all"}
-        | {"value_eps": 1e-8, "novelty_eps": 1e-8}
-        | {"replay": "recent-and-best(30, 0)", "replay_capacity": 10_000, "gradient_steps": 10},
-        chain={},
-        minatar=MINATAR | _PLUS_NETWORK | _PLUS_MINATAR,
-        atari=ATARI | _PLUS_NETWORK,
-        classic=CLASSIC | _PLUS_NETWORK | _PLUS_CLASSIC,
-        numbered={"discount": 0.99, "batch_size": 64, "replay": "uniform"}
-        | {"replay_capacity": 50_000, "train_every": 4, "gradient_steps": 4}
-        | {"warmup": 100, "envs": 4},
+        "sizes and rates only: numbered states look further ahead than networks can tell apart",
+        tree=_PLUS_PAPER | {"gradient_steps": 40},
+        chain=_PLUS_PAPER | {"gradient_steps": 100, "discount": 0.995},
+        minatar=MINATAR | {"learning_rate": 5e-4},
+        atari=ATARI,
+        grid=GRID | _PLUS_VECTORS,
+        classic=CLASSIC | _PLUS_VECTORS,
+        numbered=NUMBERED
+        | _PLUS_NUMBERED
+        | {"learning_rate": 0.2, "gradient_steps": 4, "warmup": 0},
     )
 }

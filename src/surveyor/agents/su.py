@@ -1,8 +1,7 @@
 """Successor Uncertainties, algorithm 1 of Janz, Hron et al. (2019), https://arxiv.org/abs/1810.06530."""
 
-import abc
 from functools import partial
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -20,28 +19,28 @@ from surveyor.inference.policies import (
 )
 from surveyor.inference.posterior import Posterior
 from surveyor.models.deep_successors import DeepSuccessors, Normalise
-from surveyor.models.losses import Equation4, Objective, Penalty, Targets, bootstrap_factor
+from surveyor.models.losses import Equation4, Penalty, Targets, bootstrap_factor
 from surveyor.models.optimiser import Adam
 from surveyor.models.successors import SuccessorModel, W
 from surveyor.models.tabular_successors import Layers, TabularSuccessors
 from surveyor.types import Batch, EnvSpec, Metrics, QPosterior, Schedule, Transition, Update
 
-Model = TypeVar("Model", bound=SuccessorModel)
 DRAWS = Rule(lambda agent: agent.policy != "per_example", "policy = joint or marginal")
 
 
-class SUState(eqx.Module, Generic[Model]):
+class SUState(eqx.Module):
     """Everything that algorithm 1 changes: φ̂, ψ̂ and ŵ, and Λ as its square root."""
 
-    model: Model
+    model: SuccessorModel
     posterior: Posterior
 
 
-class SuccessorUncertainties(Agent[SUState[Model], W], Generic[Model]):
+class SU(Agent[SUState, W]):
     """Algorithm 1: posterior sampling from Q ~ N(Ψŵ, ΨΣ_wΨᵀ), a joint belief over all (s, a).
 
     Q(s, a) = ⟨ψ(s, a), w⟩: successor features ψ predict which features φ lie ahead, and Bayesian
-    linear regression of rewards on φ says how uncertain their weights w are.
+    linear regression of rewards on φ says how uncertain their weights w are. Where the paper's text
+    and its released code differ there is an option.
     """
 
     closed_form: ClassVar[bool] = True
@@ -52,65 +51,6 @@ class SuccessorUncertainties(Agent[SUState[Model], W], Generic[Model]):
     """Likelihood variance β of a reward."""
     zeta: Share = 1.0
     """Decay ζ of Λ at every step."""
-
-    @abc.abstractmethod
-    def reference(self) -> ReferencePolicy:
-        """Return the rule for π, the policy whose successor features ψ̂ predicts."""
-
-    @abc.abstractmethod
-    def objective(self) -> Objective:
-        """Return the loss of a batch, given its targets."""
-
-    @abc.abstractmethod
-    def init(self, spec: EnvSpec, key: PRNG) -> SUState[Model]:
-        """Λ ← θ⁻¹I, and untrained networks φ̂, ψ̂ and ŵ."""
-
-    def sample(self, state: SUState[Model], key: PRNG) -> W:
-        """For each episode, w ~ N(ŵ, Σ̂_w)."""
-        return state.posterior.sample(key, mean=state.model.w)
-
-    def greedy(self, state: SUState[Model]) -> W:
-        """ŵ, which evaluations act on."""
-        return state.model.w
-
-    def q(self, state: SUState[Model], index: W, obs: Obs) -> Q:
-        """Return ⟨ψ̂(s, ·), w⟩, which a ← argmax_z maximises over actions z."""
-        return state.model.psi(obs) @ index
-
-    def observe(self, state: SUState[Model], transitions: Transition, mask: Mask) -> SUState[Model]:
-        """Λ ← ζΛ + β⁻¹ φ̂(s, a) φ̂(s, a)ᵀ, for every step."""
-        phi = state.model.phi(transitions.obs, transitions.action)
-        return SUState(state.model, state.posterior.update(phi, transitions.reward, mask))
-
-    def learn(
-        self, state: SUState[Model], batch: Batch, key: PRNG
-    ) -> tuple[SUState[Model], Update]:
-        """φ̂, ψ̂, ŵ ← SGD.step(Σ_b SU_LOSS(b, Σ̂_w))."""
-        loss = partial(self.objective(), batch, self.targets(state, batch, key))
-        model, update = state.model.fit(batch.obs, batch.action, loss)
-        return SUState(model, state.posterior), update
-
-    @abc.abstractmethod
-    def targets(self, state: SUState[Model], batch: Batch, key: PRNG) -> Targets:
-        """Return y_SF = γψ̂(s', a') and y_Q = γ⟨ŵ, ψ̂(s', a')⟩."""
-
-    def q_posterior(self, state: SUState[Model], obs: Obs, key: PRNG | None = None) -> QPosterior:
-        """Equation 3, exactly: N(Ψŵ, ΨΣ_wΨᵀ)."""
-        psi = state.model.psi(obs)
-        covariance = state.posterior.joint_covariance(psi.reshape(-1, psi.shape[-1]))
-        return QPosterior(psi @ state.model.w, covariance)
-
-    def diagnose(self, state: SUState[Model], obs: Obs) -> Metrics:
-        """Return mean Q, size and condition of the posterior, and the entropy of π."""
-        psi = state.model.psi(obs)
-        pi = self.reference()(state.posterior, psi, psi @ state.model.w, jax.random.key(0))
-        belief = {**super().diagnose(state, obs), **state.posterior.diagnose()}
-        return {**belief, "policy_entropy": jnp.mean(entropy(pi))}
-
-
-class SU(SuccessorUncertainties[SuccessorModel]):
-    """Algorithm 1 as the paper has it, with an option where its text and released code differ."""
-
     discount: Share = 0.99
     """γ: below 1 in the text, 1 in the released tabular code."""
     features: Size = 20
@@ -162,29 +102,44 @@ class SU(SuccessorUncertainties[SuccessorModel]):
         when = (self.gradient_steps, self.train_every, self.warmup, 1, self.redraw_every)
         return Schedule(*when, self.batch_size, self.replay_capacity, discount=self.discount)
 
-    def init(self, spec: EnvSpec, key: PRNG) -> SUState[SuccessorModel]:
+    def init(self, spec: EnvSpec, key: PRNG) -> SUState:
         """Λ ← θ⁻¹I, and the networks of appendices C.1 (numbered states) and C.2."""
         prior = Posterior.prior(self.features, self.theta, self.beta, self.zeta)
         if spec.tabular:
-            table = partial(TabularSuccessors.create, psi_init=(self.psi_init,) * self.features)
-            table = partial(table, layers=self.layers, normalise=self.normalise != "none")
+            table = partial(TabularSuccessors.create, features=self.features)
+            table = partial(table, psi_init=self.psi_init, layers=self.layers)
+            table = partial(table, normalise=self.normalise != "none")
             return SUState(table(spec, key, learning_rate=self.learning_rate), prior)
         net = partial(DeepSuccessors.create, features=self.features, hidden=self.hidden)
         net = partial(net, psi_init=self.psi_init, psi_relu=self.psi_relu, normalise=self.normalise)
         adam = Adam(self.learning_rate, max_norm=self.max_norm)
         return SUState(net(spec, key, adam=adam, target_every=self.target_every), prior)
 
-    def reference(self) -> ReferencePolicy:
-        if self.policy == "per_example":
-            return PerExample(self.policy_scale)
-        kind = Joint if self.policy == "joint" else Marginal
-        return kind(self.policy_samples, self.policy_scale)
+    def sample(self, state: SUState, key: PRNG) -> W:
+        """For each episode, w ~ N(ŵ, Σ̂_w)."""
+        return state.posterior.sample(key, mean=state.model.w)
 
-    def objective(self) -> Objective:
-        """Return equation 4."""
-        return Equation4(self.loss, self.successor_trains_phi)
+    def greedy(self, state: SUState) -> W:
+        """ŵ, which evaluations act on."""
+        return state.model.w
 
-    def targets(self, state: SUState[SuccessorModel], batch: Batch, key: PRNG) -> Targets:
+    def q(self, state: SUState, index: W, obs: Obs) -> Q:
+        """Return ⟨ψ̂(s, ·), w⟩, which a ← argmax_z maximises over actions z."""
+        return state.model.psi(obs) @ index
+
+    def observe(self, state: SUState, transitions: Transition, mask: Mask) -> SUState:
+        """Λ ← ζΛ + β⁻¹ φ̂(s, a) φ̂(s, a)ᵀ, for every step."""
+        phi = state.model.phi(transitions.obs, transitions.action)
+        return SUState(state.model, state.posterior.update(phi, transitions.reward, mask))
+
+    def learn(self, state: SUState, batch: Batch, key: PRNG) -> tuple[SUState, Update]:
+        """φ̂, ψ̂, ŵ ← SGD.step(Σ_b SU_LOSS(b, Σ̂_w))."""
+        equation_4 = Equation4(self.loss, self.successor_trains_phi)
+        loss = partial(equation_4, batch, self.targets(state, batch, key))
+        model, update = state.model.fit(batch.obs, batch.action, loss)
+        return SUState(model, state.posterior), update
+
+    def targets(self, state: SUState, batch: Batch, key: PRNG) -> Targets:
         """y_SF = γ E_{a'~π} ψ̂(s', a') and y_Q = γ⟨ŵ, ψ̂(s', a')⟩; 0 at the end of an episode."""
         psi = state.model.target_psi(batch.next_obs)
         q = jnp.sum(psi * state.model.target_w, axis=-1)
@@ -193,3 +148,23 @@ class SU(SuccessorUncertainties[SuccessorModel]):
         next_q = jnp.sum(pi * q, axis=1) if self.q_target == "policy" else jnp.max(legal_q, axis=1)
         ahead = bootstrap_factor(batch, self.discount)
         return Targets(ahead[:, None] * jnp.sum(pi[:, :, None] * psi, axis=1), ahead * next_q)
+
+    def reference(self) -> ReferencePolicy:
+        """Return the rule for π, the policy whose successor features ψ̂ predicts."""
+        if self.policy == "per_example":
+            return PerExample(self.policy_scale)
+        kind = Joint if self.policy == "joint" else Marginal
+        return kind(self.policy_samples, self.policy_scale)
+
+    def q_posterior(self, state: SUState, obs: Obs, key: PRNG | None = None) -> QPosterior:
+        """Equation 3, exactly: N(Ψŵ, ΨΣ_wΨᵀ)."""
+        psi = state.model.psi(obs)
+        covariance = state.posterior.joint_covariance(psi.reshape(-1, psi.shape[-1]))
+        return QPosterior(psi @ state.model.w, covariance)
+
+    def diagnose(self, state: SUState, obs: Obs) -> Metrics:
+        """Return mean Q, size and condition of the posterior, and the entropy of π."""
+        psi = state.model.psi(obs)
+        pi = self.reference()(state.posterior, psi, psi @ state.model.w, jax.random.key(0))
+        belief = {**super().diagnose(state, obs), **state.posterior.diagnose()}
+        return {**belief, "policy_entropy": jnp.mean(entropy(pi))}

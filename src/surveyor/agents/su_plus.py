@@ -1,150 +1,179 @@
-"""SU+: this library's improvement of Successor Uncertainties, made of the same parts."""
+"""SU+, this library's own agent: samples of where a reward may be that has not been met."""
 
-import dataclasses
-from functools import partial
-from typing import Any, Literal
+from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
 
-from surveyor.agents.learner import Learner
-from surveyor.agents.options import Count, NonNegative, Positive, Rule, Share, Size, option
-from surveyor.agents.su import SuccessorUncertainties, SUState
-from surveyor.errors import require
-from surveyor.inference.policies import Joint, Optimistic, ReferencePolicy, allowed
-from surveyor.inference.posterior import Posterior
-from surveyor.models.deep_successors import DeepSuccessors
-from surveyor.models.losses import Objective, Targets, Weighted, bootstrap_factor
-from surveyor.models.successors import Bounded, BoundedModel, Novelty, W
-from surveyor.models.tabular_successors import TabularSuccessors
-from surveyor.types import PRNG, Batch, EnvSpec, Mask, Schedule, Trail, Transition
+from surveyor.agents.base import Q
+from surveyor.agents.learner import QLearner
+from surveyor.agents.options import NonNegative, Positive, Probability, Size, option
+from surveyor.inference.policies import Legal, allowed
+from surveyor.models.losses import per_head, td_target
+from surveyor.models.plain_table import PlainTable
+from surveyor.models.q import QHeads, QValues
+from surveyor.models.returns import Returns
+from surveyor.models.visits import Visits
+from surveyor.types import PRNG, Batch, EnvSpec, Mask, Metrics, Obs, Transition, Update
 
-State = SUState[BoundedModel]
-NOVELTY = Rule(lambda agent: agent.novelty > 0, "novelty above 0")
-WAVES = Rule(lambda agent: agent.random_features > 0, "random_features above 0")
-TRAIL = Rule(lambda agent: agent.n_step > 1, "n_step above 1")
-DRAWS = Rule(lambda agent: agent.policy == "joint", "policy = joint")
+Index = Int[Array, ""]
+Supposed = Float[Array, "*b samples actions"]
+Never = Bool[Array, "*b 1 actions"]
+RARE = 1e-3
+"""Share of curiosity that is left where every step so far has been new."""
 
 
-class SUPlus(SuccessorUncertainties[BoundedModel], Learner[State, W]):
-    """Algorithm 1 with novelty features, an optimistic reference policy and bounded targets."""
+class State(eqx.Module):
+    """Everything that changes."""
 
-    beta: Positive = 1.0
-    discount: Share = 0.995
-    """γ."""
-    features: Size = 20
-    """d, the number of features."""
-    novelty: Count = option(10, on="tables")
-    """Features of ψ that no state has of its own: an untried action has mean Q zero and keeps the
-    prior's variance."""
-    novelty_step: NonNegative = option(0.0, on="tables", needs=NOVELTY)
-    """φ of each novelty feature at every step. Above 0, ψ also grows with the steps that lie ahead,
-    so that a long known way is preferred to an untried end: right where most untried actions end
-    the episode (tree), wrong where none does (chain)."""
-    novelty_eps: Positive = option(1e-6, on="tables", needs=NOVELTY)
-    """Adam's ε of the novelty features, which lets ψ tell news n steps ahead from n + 1."""
-    random_features: Count = option(0, on="networks")
-    """Features that are random waves of the observation, never trained: they separate states
-    before the first reward, which learned features cannot."""
-    random_scale: Positive = option(3.0, on="networks", needs=WAVES)
-    """Radians that random waves turn on average over a distance of 1 in an observation."""
-    successor_trains: Literal["all", "novelty"] = option("novelty", on="tables")
-    """Features of ψ that the successor loss trains. novelty leaves the others to the Q loss, at
-    zero until a reward is found: else the first change of ŵ would change Q in every state."""
-    q_weight: Positive = 10.0
-    """Weight of the Q loss."""
-    q_per_w: bool = option(False, on="networks")
-    """True if the Q loss is divided by ‖ŵ‖², above 0.01: ψ learns from an error of Q times ŵ, which
-    is small where rewards are rare."""
-    q_trains_w: bool = False
-    """True if the Q loss also trains ŵ. If not, ŵ cannot run away with its own targets."""
-    q_target: Literal["max", "double"] = option("max", double="networks")
-    """Next action in the Q target: the best one under the target network, or (double) under the
-    network that learns."""
-    between: Literal["all", "one"] = option("all", on="steps", needs=TRAIL)
-    """Steps of an `n_step` return, beside the first, whose φ is in the target of ψ: all, or one
-    drawn at random to stand for all, which takes a third of the time on a large network."""
-    policy: Literal["optimistic", "joint"] = "optimistic"
-    """Reference policy π. optimistic: greedy on mean plus standard deviation of Q, which keeps the
-    weight in ψ of what is new. joint: E[greedy policy of a sampled Q], as the paper has it."""
-    policy_samples: Size = option(20, needs=DRAWS)
-    """Draws for policy = joint."""
-    value_eps: Positive = 1e-3
-    """Adam's ε of everything that learns from rewards. With the usual 1e-8, steps stay large
-    however small an error is, and the maximum in the target adds up how Q wavers."""
+    model: QHeads
+    """Heads m, and U_1 to U_K."""
+    visits: Visits
+    returns: Returns
+    """Range of returns so far, which bounds m."""
+    steps: Int[Array, "2"]
+    """Steps so far, and those of them that nothing was known about."""
+
+
+class SUPlus(QLearner[State, Index]):
+    """Somewhere is a reward that has not been met: each sample supposes where, and goes there.
+
+    The index k is one of K samples, followed for a whole episode, and 0 the best guess:
+
+    - ε_k(s, a) = ζ_k(s, a) / √(1 + contraction · n(s, a)), the reward that sample k supposes at
+      (s, a) beyond what was met there: ζ_k is uniform in [0, 1] and fixed, n counts visits.
+    - m(s, a) learns r + γ m(s', a'), the mean, by double Q learning within the range of returns
+      that were met.
+    - U_k(s, a) learns foresight · max_a' max(ε_k, U_k)(s', a'): the largest of these rewards ahead.
+      Each counts once, so that going round in a circle adds nothing up. What lies behind an
+      action that was never tried is supposed too: U_k = `untried` there.
+    - Q_k = m + κ_k (ε_k + U_k). How large rewards are is not known either: κ_1 to κ_K go down
+      from `curiosity` by a factor of `spread`, so that some samples explore where others exploit.
+    """
+
+    ensemble: Size = 10
+    """K, the number of samples."""
+    curiosity: NonNegative = 0.3
+    """Largest κ, in units of the range of returns met so far, at least of 1."""
+    spread: Positive = 100.0
+    """κ of the most curious sample over that of the least curious one."""
+    contraction: Positive = 1e4
+    """Prior variance of a reward over that of its noise: one visit leaves 1/√(1 + contraction)."""
+    foresight: Probability = 0.95
+    """Discount of supposed rewards: they have to stand out at every step, more than real ones."""
+    untried: Probability = 0.9
+    """U of an action that was never tried."""
+    bins: Size = option(8, on="networks")
+    """Cells that a real number of an observation is divided into over a length of 1."""
     hidden: Size = option(128, on="networks")
-    replay_capacity: Size = 1_000_000
-    replay: str = "recent-and-best(10, 20)"
-    gradient_steps: Count = 40
-    redraw_every: Count = option(0, on="steps")
-    """Steps after which w is redrawn within an episode; 0 for never."""
-
-    def __check_init__(self):
-        super().__check_init__()  # each option alone, before those that go together
-        trains = self.novelty > 0 or self.successor_trains == "all"
-        require(trains, "successor_trains must be all where there are no novelty features.")
-
-    @property
-    def schedule(self) -> Schedule:
-        return dataclasses.replace(super().schedule, redraw_every=self.redraw_every)
 
     def init(self, spec: EnvSpec, key: PRNG) -> State:
-        """Return N(0, θI), and tables with novelty features or a bounded network."""
-        prior = Posterior.prior(self.features, self.theta, self.beta, self.zeta)
-        name = "novelty" if self.tables(spec) else "random_features"
-        given, most = getattr(self, name), self.features - 1
-        require(given <= most, f"{name} must be from 0 to {most}, not {given}.")
+        """Return counts of zero, m = 0, and U at its start: tables at `untried`, networks at 0."""
+        model_key, visits_key = jax.random.split(key)
+        visits = Visits.create(spec, visits_key, self.bins)
+        none = jnp.zeros(2, jnp.int32)
         if self.tables(spec):
-            rest = (0.0 if self.novelty else 1.0,) * (self.features - self.novelty)
-            table = partial(TabularSuccessors.create, psi_init=(1.0,) * self.novelty + rest)
-            table = partial(table, psi_only=self.novelty, psi_only_eps=self.novelty_eps)
-            table = table(spec, key, learning_rate=self.learning_rate, eps=self.value_eps)
-            trained = self.novelty if self.successor_trains == "novelty" else None
-            return SUState(Novelty(table, self.novelty, self.novelty_step, trained), prior)
-        net = partial(DeepSuccessors.create, features=self.features, hidden=self.hidden)
-        net = partial(net, random_features=self.random_features, random_scale=self.random_scale)
-        net = partial(net, adam=self.adam(self.value_eps), target_every=self.target_every)
-        torso: Any = self.torso
-        net = net(spec, key, torso=torso, depth=self.depth)
-        return SUState(Bounded(net, jnp.zeros(2), self.discount), prior)
+            start = jnp.full(1 + self.ensemble, self.untried).at[0].set(0.0)
+            model: QHeads = PlainTable.create(spec, start, self.learning_rate)
+        else:
+            model = self.q_model(spec, model_key, 1 + self.ensemble, outputs=False)
+        return State(model, visits, Returns.create(self.envs), none)
 
-    def reference(self) -> ReferencePolicy:
-        return Optimistic() if self.policy == "optimistic" else Joint(self.policy_samples)
+    def sample(self, state: State, key: PRNG) -> Index:
+        """Draw one of the samples."""
+        return jax.random.randint(key, (), 1, 1 + self.ensemble)
 
-    def objective(self) -> Objective:
-        """Return equation 4 with a weight on the Q loss."""
-        return Weighted(self.q_weight, self.q_per_w, self.q_trains_w)
+    def sample_many(self, state: State, key: PRNG, count: int) -> tuple[Any, int]:
+        """Return every sample where at least as many are asked for."""
+        if self.ensemble > count:
+            return super().sample_many(state, key, count)
+        return jnp.arange(1, 1 + self.ensemble), self.ensemble
+
+    def greedy(self, state: State) -> Index:
+        """Return 0, the mean."""
+        return jnp.zeros((), jnp.int32)
+
+    def q(self, state: State, index: Index, obs: Obs) -> Q:
+        """Return m + κ_k (ε_k + U_k), or m for index 0."""
+        heads, (supposed, never) = state.model.q(obs), self.supposed(state, obs)
+        beyond = supposed + self.ahead(heads, never)
+        of_k = jnp.take(beyond, jnp.maximum(index - 1, 0), axis=-2)
+        return heads[..., 0, :] + jnp.where(index > 0, self.weight(state, index), 0.0) * of_k
+
+    def supposed(self, state: State, obs: Obs) -> tuple[Supposed, Never]:
+        """Return ε of every sample, and whether each action was never tried."""
+        cells = state.visits.cells(obs)
+        visits = state.visits.at(cells)[..., None, :]
+        left = jax.lax.rsqrt(1 + self.contraction * visits)
+        return state.visits.uniforms(cells, self.ensemble) * left, visits == 0
+
+    def ahead(self, heads: QValues, never: Never) -> Supposed:
+        """Return U of every sample."""
+        return jnp.where(never, self.untried, jnp.clip(heads[..., 1:, :], 0.0, 1.0))
+
+    def weight(self, state: State, index: Index) -> Float[Array, ""]:
+        """Return κ_k: where every observation is a new one, that it is new says nothing."""
+        (steps, new), (low, high) = state.steps, state.returns.seen
+        down = (index - 1) / max(1, self.ensemble - 1)
+        known = 1 - new / jnp.maximum(steps, 1) + RARE
+        return self.curiosity * jnp.maximum(1.0, high - low) * self.spread**-down * known
 
     def observe(self, state: State, transitions: Transition, mask: Mask) -> State:
-        """Update Λ, and the range of rewards that bounds Q."""
-        state = super().observe(state, transitions, mask)
-        return SUState(state.model.widen(transitions.reward, mask), state.posterior)
+        """Count the visits, and widen the range of returns."""
+        cells = state.visits.cells(transitions.obs)
+        known = jnp.take_along_axis(state.visits.at(cells), transitions.action[:, None], axis=1)
+        new = jnp.stack([jnp.sum(mask), jnp.sum(mask & (known[:, 0] == 0))])
+        reward, over = transitions.reward, transitions.terminated
+        if self.train_every and len(reward) == self.envs:
+            returns = state.returns.beside(reward, over, mask, self.discount)
+        else:
+            returns = state.returns.along(reward, mask, self.discount)
+        visits = state.visits.add(transitions, mask)
+        return State(state.model, visits, returns, state.steps + new)
 
-    def targets(self, state: State, batch: Batch, key: PRNG) -> Targets:
-        """Return y_SF and y_Q, bounded; over several steps y_SF has the φ in between too."""
-        model = state.model
-        psi = model.target_psi(batch.next_obs)
-        q = jnp.sum(psi * model.target_w, axis=-1)
-        legal_q = allowed(q, batch.next_legal)
-        pi = self.reference()(state.posterior, psi, legal_q, key)
-        next_q = jnp.max(legal_q, axis=1)
-        if self.q_target == "double":
-            choosing = allowed(model.psi(batch.next_obs) @ model.w, batch.next_legal)
-            chosen = jnp.argmax(choosing, axis=1, keepdims=True)
-            next_q = jnp.take_along_axis(q, chosen, axis=1)[:, 0]
-        ahead = bootstrap_factor(batch, self.discount)
-        next_psi = ahead[:, None] * jnp.sum(pi[:, :, None] * psi, axis=1)
-        if (trail := batch.trail) is not None:
-            if self.between == "one":
-                trail = one_step(trail, jax.random.fold_in(key, 1))
-            phi = model.phi(trail.obs, trail.action)
-            next_psi = next_psi + jnp.sum(trail.discount[:, :, None] * phi, axis=1)
-        return Targets(next_psi, ahead * model.clip_q(next_q))
+    def learn(self, state: State, batch: Batch, key: PRNG) -> tuple[State, Update]:
+        """Take a step towards the targets of m and of every U_k."""
+        targets = jnp.concatenate([self.mean(state, batch), self.farther(state, batch)], axis=1)
+        model, update = state.model.fit(batch, targets, self.loss)
+        return State(model, state.visits, state.returns, state.steps), update
+
+    def mean(self, state: State, batch: Batch) -> Float[Array, "b 1"]:
+        """Return r + γ m(s', a'), bounded, where a' is the network's choice."""
+        choosing = allowed(state.model.q(batch.next_obs)[:, :1], per_head(batch))
+        chosen = jnp.argmax(choosing, axis=-1, keepdims=True)
+        valued = state.model.target_q(batch.next_obs)[:, :1]
+        value = jnp.take_along_axis(valued, chosen, axis=-1)[..., 0]
+        low, high = state.returns.seen
+        return td_target(batch, self.discount, jnp.clip(value, low, high))
+
+    def farther(self, state: State, batch: Batch) -> Float[Array, "b samples"]:
+        """Return foresight · max(ε_k, U_k)(s', a'), where a' is the network's choice; else 0."""
+        obs, goes_on, legal = one_step_on(batch)
+        supposed, never = self.supposed(state, obs)
+        heads = (state.model.q(obs), state.model.target_q(obs))
+        choosing, valued = (jnp.maximum(supposed, self.ahead(each, never)) for each in heads)
+        legal = None if legal is None else legal[:, None]
+        chosen = jnp.argmax(allowed(choosing, legal), axis=-1, keepdims=True)
+        value = jnp.take_along_axis(valued, chosen, axis=-1)[..., 0]
+        return self.foresight * goes_on[:, None] * value
+
+    def diagnose(self, state: State, obs: Obs) -> Metrics:
+        """Return mean Q, the mean of what is supposed ahead, and the largest κ."""
+        _, never = self.supposed(state, obs)
+        beyond = jnp.max(self.ahead(state.model.q(obs), never), axis=-1)
+        known = {"supposed": jnp.mean(beyond), "curiosity": self.weight(state, jnp.int32(1))}
+        return {**super().diagnose(state, obs), **known}
 
 
-def one_step(trail: Trail, key: PRNG) -> Trail:
-    """Draw one step of each trail in proportion to its discount; it gets the discounts of all."""
-    chosen = jax.random.categorical(key, jnp.log(trail.discount))[:, None]
-    at = jnp.arange(len(chosen))[:, None]
-    total = jnp.sum(trail.discount, axis=1, keepdims=True)  # 0 where the first step was the last
-    return Trail(trail.obs[at, chosen], trail.action[at, chosen], total, trail.reward)
+def one_step_on(batch: Batch) -> tuple[Obs, Bool[Array, " b"], Legal]:
+    """Return what follows the first step: observation, whether it goes on, what is allowed."""
+    obs, goes_on, legal = batch.next_obs, ~batch.terminated, batch.next_legal
+    if (trail := batch.trail) is None:
+        return obs, goes_on, legal
+    more = trail.discount[:, 0] > 0  # else the first step was the last, of an episode or so far
+    obs = jnp.where(more.reshape(-1, *[1] * (obs.ndim - 1)), trail.obs[:, 0], obs)
+    if legal is not None and trail.legal is not None:
+        legal = jnp.where(more[:, None], trail.legal, legal)
+    return obs, goes_on | more, legal

@@ -1,5 +1,6 @@
 """MiniGrid and BabyAI (Chevalier-Boisvert et al. 2023) by their Gymnasium ids."""
 
+import functools
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +8,7 @@ from surveyor.envs.families import Family
 from surveyor.errors import imported, unknown
 
 if TYPE_CHECKING:
+    from surveyor.envs.functional import Functional
     from surveyor.envs.host import HostMaker
 
 PREFIXES = ("MiniGrid-", "BabyAI-")
@@ -34,20 +36,39 @@ def _candidates(name: str) -> list[str]:
     return _ids() if alike and importlib.util.find_spec("minigrid") else []
 
 
-def _make(name: str, protocol: str | None = None) -> "HostMaker":
+def _make(name: str, protocol: str | None = None) -> "HostMaker | Functional":
+    _canonical(name)
+    if protocol == "compiled":
+        return _compiled(name)
     from surveyor.envs.host import GymnasiumEnvs, HostMaker
 
-    _canonical(name)
     full = protocol == "full-view"
     return HostMaker(lambda count: GymnasiumEnvs(name, lambda: _made(name, full), count))
 
 
+@functools.cache
+def _compiled(name: str) -> "Functional":
+    from surveyor.envs.boards import Boards
+    from surveyor.envs.functional import Functional
+
+    return Functional.wrap(Boards.of(name))
+
+
 def _made(name: str, full: bool) -> Any:
     import gymnasium
+    import numpy as np
     from minigrid.wrappers import FullyObsWrapper
 
+    from surveyor.envs.stepping import SYMBOLS
+
     env = gymnasium.make(name, render_mode="rgb_array")
-    return FullyObsWrapper(env) if full else env
+    env = FullyObsWrapper(env) if full else env
+    seen: Any = env.observation_space
+    image = seen["image"]
+    high = np.broadcast_to(SYMBOLS, image.shape)  # MiniGrid says 255
+    image = gymnasium.spaces.Box(0, high, image.shape, np.uint8)
+    space = gymnasium.spaces.Dict({**seen, "image": image})
+    return gymnasium.wrappers.TransformObservation(env, lambda obs: obs, space)
 
 
 FAMILY = Family(
@@ -61,7 +82,9 @@ FAMILY = Family(
     protocols={
         "partial-view": "the agent sees 7 × 7 places in front of it",
         "full-view": "the agent sees the whole grid",
+        "compiled": "the whole grid, by MiniGrid's rules in JAX on 1,000 boards that it drew",
     },
+    preset=lambda name: "grid",
     candidates=_candidates,
 )
 FAMILIES = (FAMILY,)

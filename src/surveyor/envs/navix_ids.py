@@ -1,6 +1,7 @@
 """Navix (Pignatelli et al. 2024), MiniGrid in JAX, by its ids, such as Navix-Empty-8x8-v0."""
 
 import functools
+import re
 from typing import TYPE_CHECKING, Any
 
 from surveyor.envs.families import Family
@@ -28,7 +29,21 @@ def _make(name: str, protocol: str | None = None) -> "Functional":
     from surveyor.envs.functional import Functional
     from surveyor.envs.stepping import Timesteps
 
-    return Functional.wrap(Timesteps(_load().make(_canonical(name)), name, high=10), name=name)
+    env = _load().make(_canonical(name))
+    if protocol != "navix":
+        env = _load().make(name, max_steps=_limit(name, env.height, env.width))
+    return Functional.wrap(Timesteps(env, name), name=name)
+
+
+def _limit(name: str, height: int, width: int) -> int:
+    """Return MiniGrid's time limit of the grid with this name, in steps."""
+    if name.startswith(f"{PREFIX}DoorKey"):
+        return 10 * height * width
+    if name.startswith(f"{PREFIX}FourRooms"):
+        return 100
+    if room := re.match(rf"{PREFIX}KeyCorridorS(\d+)", name):
+        return 30 * int(room[1]) ** 2
+    return 4 * height * width
 
 
 FAMILY = Family(
@@ -39,7 +54,11 @@ FAMILY = Family(
     canonical=_canonical,
     make=_make,
     default_budget=lambda name: 500_000,
-    preset=lambda name: "minatar",  # pictures of that size
+    preset=lambda name: "grid",
+    protocols={
+        "minigrid": "MiniGrid's time limits, such as 256 steps on 8 × 8 places",
+        "navix": "Navix's own, 100 steps everywhere",
+    },
     steps_per_second=1_500.0,
 )
 FAMILIES = (FAMILY,)

@@ -13,6 +13,8 @@ CODE = (-1.0, 1.0)
 """Bounds of numbers that are scaled already, as one-hot codes are."""
 WIDEST = 1e4
 """Bounds wider than this say nothing about the size of observations."""
+NAMES = 16
+"""Whole numbers from 0 to less than this in an image are names of things, not sizes."""
 
 
 class Leaf(NamedTuple):
@@ -24,6 +26,8 @@ class Leaf(NamedTuple):
     low: np.ndarray
     """Bounds of each number, infinite where they are unknown."""
     high: np.ndarray
+    whole: bool = False
+    """True for whole numbers."""
 
     @classmethod
     def of(cls, shape: tuple[int, ...], dtype: Any, low: Any = None, high: Any = None) -> "Leaf":
@@ -34,19 +38,27 @@ class Leaf(NamedTuple):
         with np.errstate(invalid="ignore"):
             span = high - low
         useless = ~np.isfinite(span) | (span > WIDEST) | (span <= 0)
-        whole = np.issubdtype(kind, np.integer)
+        whole = bool(np.issubdtype(kind, np.integer))
         if kind == np.dtype(bool) or (whole and shape and np.all((low == 0) & (high == 1))):
             return cls(shape, "bool", np.full(shape, CODE[0]), np.full(shape, CODE[1]))
         # 255 is the largest byte: it says nothing about what is in there.
         bytes_ = whole & (low == 0) & (high == 255)
         low = np.where(useless, -np.inf, low)
         high = np.where(useless | bytes_, np.inf, high)
-        return cls(shape, "uint8" if kind == np.uint8 else "float32", low, high)
+        return cls(shape, "uint8" if kind == np.uint8 else "float32", low, high, whole)
 
     @property
     def image(self) -> tuple[int, ...]:
         """Its shape if it is an image, or ()."""
         return EnvSpec(0, 1, 0, self.shape, self.dtype).picture
+
+    @property
+    def codes(self) -> tuple[int, ...]:
+        """Number of values of each channel, if it is an image of names of things, or ()."""
+        if not self.image or not self.whole:
+            return ()
+        counts = [int(high) + 1 for low, high in self.bounds() if low == 0 and 1 < high < NAMES]
+        return tuple(counts) if len(counts) == len(self.bounds()) else ()
 
     def bounds(self) -> list[tuple[float, float]]:
         """Return the bounds of each channel of an image, or of each number."""
@@ -70,6 +82,7 @@ class Packing(NamedTuple):
     dtype: str
     image: tuple[int, ...]
     bounds: tuple[tuple[float, float], ...]
+    codes: tuple[int, ...]
 
     @classmethod
     def of(cls, leaves: Sequence[Leaf]) -> "Packing":
@@ -90,6 +103,7 @@ class Packing(NamedTuple):
             mixed if len(dtypes) > 1 else first.dtype,
             first.image,
             tuple(bounds) if scaled else (),
+            first.codes,
         )
 
     def __call__(self, arrays: Sequence[Any], shapes: Sequence[tuple[int, ...]], xp: Any) -> Any:
@@ -103,4 +117,5 @@ class Packing(NamedTuple):
     def specify(self, actions: int, masked: bool = False) -> EnvSpec:
         """Return the spec of observations that are packed like this."""
         kind = (0, actions, 0, self.shape, self.dtype)
-        return EnvSpec(*kind, image=self.image, bounds=self.bounds, masked=masked)
+        seen = {"image": self.image, "bounds": self.bounds, "codes": self.codes}
+        return EnvSpec(*kind, **seen, masked=masked)

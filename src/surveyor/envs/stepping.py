@@ -11,12 +11,15 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, PyTree
 
 from surveyor.errors import SurveyorError
 from surveyor.types import PRNG
 
 Step = tuple[PyTree, PyTree, Any, Bool[Array, ""], Bool[Array, ""], dict[str, Any]]
+SYMBOLS = (10, 5, 3)
+"""Largest object, colour and state (of a door, or a direction) in MiniGrid's observations."""
 LIMITS = ("max_steps_in_episode", "max_timesteps")
 """Names of the time limit in parameters: gymnax's and Craftax's."""
 
@@ -123,8 +126,6 @@ class Timesteps:
 
     env: Any
     name: str
-    high: int
-    """Largest number in an observation."""
 
     default_params = None
 
@@ -135,7 +136,7 @@ class Timesteps:
     def observation_space(self, params: None = None) -> Box:
         """Return the bounds of an observation."""
         space = self.env.observation_space
-        return Box(0, self.high, space.shape, space.dtype)
+        return Box(0, np.broadcast_to(SYMBOLS, space.shape), space.shape, space.dtype)
 
     def reset(self, key: PRNG, params: None = None) -> tuple[PyTree, PyTree]:
         """Return the first observation and state of an episode."""

@@ -85,14 +85,3 @@ class Marginal(eqx.Module):
         deviations = jnp.sqrt(posterior.variance(psi))[:, :, None]
         deviations = deviations * jax.random.normal(key, (*q.shape, self.samples))
         return jnp.mean(greedy_policy(q[:, :, None] + self.scale * deviations, 1), axis=2)
-
-
-class Optimistic(eqx.Module):
-    """The greedy policy of mean plus standard deviation of Q.
-
-    It keeps the weight in ψ of what is new; under E[greedy] that halves with every step that lies
-    between.
-    """
-
-    def __call__(self, posterior: Posterior, psi: Psi, q: Values, key: PRNG) -> Values:
-        return greedy_policy(q + jnp.sqrt(posterior.variance(psi)))

@@ -1,7 +1,6 @@
 """Successor features of vectors and images: the network of the paper's appendix C.2."""
 
 import dataclasses
-import math
 from typing import Any, Literal
 
 import equinox as eqx
@@ -34,7 +33,6 @@ class DeepSuccessors(eqx.Module):
     """φ̂, ψ̂ and ŵ on any torso, with their target network."""
 
     trained: Trained[SuccessorNet]
-    waves: "Waves | None"
     actions: int = eqx.field(static=True)
     normalise: Normalise = eqx.field(static=True)
     psi_relu: bool = eqx.field(static=True)
@@ -52,25 +50,21 @@ class DeepSuccessors(eqx.Module):
         psi_init: float = 0.0,
         psi_relu: bool = False,
         normalise: Normalise = "each",
-        random_features: int = 0,
-        random_scale: float = 1.0,
         adam: Adam,
         target_every: int,
     ) -> "DeepSuccessors":
         """Draw an untrained network with ŵ = 0 and ψ about `psi_init`.
 
-        `psi_init` is the bias that ψ̄ starts at. `random_features` of the features are fixed random
-        `Waves` of angular frequency `random_scale`.
+        `psi_init` is the bias that ψ̄ starts at.
         """
-        torso_key, phi_key, psi_key, wave_key = jax.random.split(key, 4)
-        a, d, k = spec.num_actions, features, random_features
+        torso_key, phi_key, psi_key, _ = jax.random.split(key, 4)
+        a, d = spec.num_actions, features
         layers = make_torso(spec, torso, hidden, torso_key, depth)
-        phi = Dense.create(phi_key, layers.width, a * (d - k), gain=1.0)
+        phi = Dense.create(phi_key, layers.width, a * d, gain=1.0)
         psi = Dense.create(psi_key, layers.width, (1 + a) * d, gain=1.0)
         psi = eqx.tree_at(lambda psi: psi.bias, psi, psi.bias.at[:d].set(psi_init))
         net = SuccessorNet(layers, phi, psi, jnp.zeros(d))
-        waves = Waves.create(spec, k, random_scale, wave_key) if k else None
-        return cls(Trained.create(net, adam, target_every), waves, a, normalise, psi_relu)
+        return cls(Trained.create(net, adam, target_every), a, normalise, psi_relu)
 
     @property
     def w(self) -> W:
@@ -89,7 +83,7 @@ class DeepSuccessors(eqx.Module):
     def phi(self, obs: Obs, action: Actions) -> Phi:
         net = self.trained.net
         rows, lead = net.torso.flatten(obs)
-        phi = self._phi(net, net.torso(rows), rows, action.reshape(-1))
+        phi = self._phi(net, net.torso(rows), action.reshape(-1))
         return phi.reshape(*lead, -1)
 
     def fit(self, obs: Obs, action: Actions, loss: Loss) -> tuple["DeepSuccessors", Any]:
@@ -97,7 +91,7 @@ class DeepSuccessors(eqx.Module):
             hidden = net.torso(obs)
             taken = jax.nn.one_hot(action, self.actions)[:, :, None]
             psi = jnp.sum(self._successors(net, hidden) * taken, axis=1)
-            return loss(Outputs(psi, self._phi(net, hidden, obs, action), net.w))
+            return loss(Outputs(psi, self._phi(net, hidden, action), net.w))
 
         gradients, found = eqx.filter_grad(of_net, has_aux=True)(self.trained.net)
         return dataclasses.replace(self, trained=self.trained.update(gradients)), found
@@ -112,44 +106,10 @@ class DeepSuccessors(eqx.Module):
         psi = jnp.moveaxis(both[:1] + both[1:], 2, 0)
         return jax.nn.relu(psi) if self.psi_relu else psi
 
-    def _phi(self, net: SuccessorNet, hidden: Hidden, obs: Obs, action: Actions) -> Phi:
+    def _phi(self, net: SuccessorNet, hidden: Hidden, action: Actions) -> Phi:
         taken = jax.nn.one_hot(action, self.actions, axis=0)[:, None]
         outputs = net.phi(hidden).reshape(self.actions, -1, len(action))
         if self.normalise == "together":
             outputs = unit(jax.nn.relu(outputs).reshape(-1, len(action)).T).T.reshape(outputs.shape)
         phi = jax.nn.relu(jnp.sum(outputs * taken, axis=0)).T
-        if self.normalise == "each":
-            phi = unit(phi)
-        if self.waves is None:
-            return phi
-        return jnp.concatenate([phi, self.waves(obs, action)], axis=1) * 0.5**0.5
-
-
-class Waves(eqx.Module):
-    """Random Fourier features of an observation and an action (Rahimi and Recht 2007).
-
-    Their norm is about 1, and nothing trains them. Learned features cannot separate states before
-    the first reward; fixed random ones can, so new states stay uncertain.
-    """
-
-    directions: Float[Array, "actions inputs k"]
-    phases: Float[Array, "actions k"]
-    scale: float = eqx.field(static=True)
-    """Factor on observations: bytes to [0, 1], and images by the root of their pixels."""
-
-    @classmethod
-    def create(cls, spec: EnvSpec, count: int, scale: float, key: PRNG) -> "Waves":
-        """Draw `count` features whose dot product is a Gaussian kernel of width 1 / scale."""
-        first, second = jax.random.split(key)
-        inputs = math.prod(spec.shape)
-        directions = scale * jax.random.normal(first, (spec.num_actions, inputs, count))
-        phases = jax.random.uniform(second, (spec.num_actions, count), maxval=2 * math.pi)
-        unit = 1 / 255 if spec.dtype == "uint8" else 1.0
-        return cls(directions, phases, unit / (inputs**0.5 if spec.picture else 1.0))
-
-    def __call__(self, obs: Obs, action: Actions) -> Float[Array, "b k"]:
-        x = obs.reshape(len(obs), -1).astype(jnp.float32) * self.scale
-        angles = jnp.einsum("bi,aik->bak", x, self.directions) + self.phases
-        taken = jax.nn.one_hot(action, len(self.phases))[:, :, None]
-        waves = jnp.cos(jnp.sum(angles * taken, axis=1))
-        return waves * (2 / self.phases.shape[1]) ** 0.5
+        return unit(phi) if self.normalise == "each" else phi

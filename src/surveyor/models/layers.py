@@ -117,7 +117,8 @@ CONVOLUTIONS: dict[str, tuple[tuple[int, int, int], ...]] = {
 class Torso(eqx.Module):
     """Convolutions of the image if there is one, then dense layers, each followed by a ReLU.
 
-    Numbers beside the image join it before the dense layers.
+    Numbers beside the image join it before the dense layers. An image of names of things has a
+    channel for each name.
     """
 
     convolutions: tuple[Convolution, ...]
@@ -136,13 +137,16 @@ class Torso(eqx.Module):
         """
         keys = iter(jax.random.split(key, max(8, 3 + depth)))
         kind = choose(spec) if name == "auto" else name
-        scale = 1 / 255 if spec.dtype == "uint8" else 1.0
+        scale = 1 / 255 if spec.dtype == "uint8" and not spec.codes else 1.0
         convolutions, inputs = [], math.prod(spec.shape)
+        if spec.codes:
+            pixels = max(1, spec.stack) * math.prod(spec.picture) // len(spec.codes)
+            inputs += pixels * (sum(spec.codes) - len(spec.codes))
         if kind != "mlp":
             shape, count = _image(spec, kind), max(1, spec.stack)
             axis = channel_axis(shape)
             h, w = (side for i, side in enumerate(shape) if i != axis)
-            c = count * (1 if axis is None else shape[axis])
+            c = count * (sum(spec.codes) or (1 if axis is None else shape[axis]))
             beside = inputs - h * w * c
             for channels, kernel, stride in CONVOLUTIONS[kind]:
                 dense = Dense.create(next(keys), kernel**2 * c, channels)
@@ -166,8 +170,9 @@ class Torso(eqx.Module):
     def __call__(self, obs: Shaped[Array, "b ..."]) -> Float[Array, "width b"]:
         x, scale = jnp.moveaxis(obs, 0, -1), self.scale
         beside = None
-        if self.convolutions:
+        if self.convolutions or self.spec.codes:
             x, beside = self._split(x)
+            x = one_hot(x, self.spec.codes)
         for convolution in self.convolutions:
             x, scale = convolution(x, scale), 1.0
         x = x.reshape(-1, len(obs)).astype(jnp.float32) * scale
@@ -199,6 +204,16 @@ class Torso(eqx.Module):
     def flatten(self, obs: Obs) -> tuple[Shaped[Array, "b ..."], tuple[int, ...]]:
         """Return observations along one batch axis, and the shape of the batch axes before."""
         return flatten(obs, self.spec)
+
+
+def one_hot(image: Shaped[Array, "c h w b"], codes: tuple[int, ...]) -> Shaped[Array, "c2 h w b"]:
+    """Return a channel for each name in each channel; without names the image as it is."""
+    if not codes:
+        return image
+    counts = codes * (len(image) // len(codes))  # of all frames
+    names = [jnp.arange(count)[:, None, None, None] for count in counts]
+    each = [channel == known for channel, known in zip(image, names, strict=True)]
+    return jnp.concatenate(each).astype(jnp.float32)
 
 
 class OwnTorso(eqx.Module):

@@ -1,7 +1,6 @@
 """Targets, losses of each example with the paper's equation numbers, and objectives of them."""
 
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -74,8 +73,6 @@ class Targets(NamedTuple):
 
 Scored = tuple[Float[Array, ""], Update]
 """A loss, its terms as metrics, and each example's error of Q."""
-Objective = Callable[[Batch, Targets, Outputs], Scored]
-"""A loss of a successor model's outputs."""
 
 
 class Equation4(eqx.Module):
@@ -87,45 +84,12 @@ class Equation4(eqx.Module):
     """True if the first trains φ as well."""
 
     def __call__(self, batch: Batch, targets: Targets, outputs: Outputs) -> Scored:
-        psi, phi, w, _ = outputs
+        psi, phi, w = outputs
         fixed_phi = phi if self.trains_phi else jax.lax.stop_gradient(phi)
         successor = successor_loss(psi, fixed_phi, targets.psi, self.loss)
         reward = reward_loss(w, phi, batch.reward)
         q = q_loss(w, psi, batch.reward, targets.q, self.loss)
         errors = psi @ w - batch.reward - targets.q
-        return _total(batch, (successor, reward, q), errors, 1.0)
-
-
-LEAST_W = 0.01
-"""Smallest ‖ŵ‖² that the Q loss is divided by: ŵ is 0 until the first reward."""
-
-
-class Weighted(eqx.Module):
-    """Equation 4 with smooth-L1 losses, φ held fixed in the first, and a weight on the third."""
-
-    q_weight: float
-    per_w: bool
-    """True if the Q loss is divided by ‖ŵ‖²."""
-    q_trains_w: bool
-    """True if the Q loss trains ŵ as well."""
-
-    def __call__(self, batch: Batch, targets: Targets, outputs: Outputs) -> Scored:
-        psi, phi, w, _ = outputs
-        fixed_phi, trained = jax.lax.stop_gradient(phi), slice(outputs.trained)
-        fixed_w = w if self.q_trains_w else jax.lax.stop_gradient(w)
-        parts = [part[:, trained] for part in (psi, fixed_phi, targets.psi)]
-        successor = successor_loss(*parts, kind="smooth_l1")
-        reward = reward_loss(w, phi, batch.reward if batch.trail is None else batch.trail.reward)
-        q = q_loss(fixed_w, psi, batch.reward, targets.q, "smooth_l1")
-        weight = self.q_weight
-        if self.per_w:
-            weight = weight / jnp.maximum(jax.lax.stop_gradient(jnp.vdot(w, w)), LEAST_W)
-        errors = psi @ fixed_w - batch.reward - targets.q
-        return _total(batch, (successor, reward, q), errors, weight)
-
-
-def _total(batch: Batch, losses: tuple[Each, Each, Each], errors: Each, q_weight: Any) -> Scored:
-    """Return the sum of the three losses' means, that of Q times its weight."""
-    successor, reward, q = (weighted_mean(each, batch) for each in losses)
-    metrics = {"successor_loss": successor, "reward_loss": reward, "q_loss": q}
-    return successor + reward + q_weight * q, Update(metrics, errors)
+        successor, reward, q = (weighted_mean(each, batch) for each in (successor, reward, q))
+        metrics = {"successor_loss": successor, "reward_loss": reward, "q_loss": q}
+        return successor + reward + q, Update(metrics, errors)

@@ -34,21 +34,12 @@ class FixedQ(Protocol):
 
 
 @runtime_checkable
-class QModel(Protocol):
-    """An ensemble of Q functions with its optimiser and its target network."""
+class QHeads(Protocol):
+    """One or many Q functions with their optimiser and their target network."""
 
     @property
     def heads(self) -> int:
         """Number of heads."""
-        ...
-
-    @property
-    def weights(self) -> Float[Array, "heads h actions"]:
-        """W of all heads."""
-        ...
-
-    def features(self, obs: Obs, heads: Which = None) -> Features:
-        """Return φ(s), the hidden layer, of these heads or of all."""
         ...
 
     def q(self, obs: Obs, heads: Which = None) -> QValues:
@@ -57,6 +48,24 @@ class QModel(Protocol):
 
     def target_q(self, obs: Obs, heads: Which = None) -> QValues:
         """Return Q(s, ·) of the target network."""
+        ...
+
+    def fit(self: Model, batch: Batch, targets: PerHead, kind: Penalty) -> tuple[Model, Update]:
+        """Take one step of the optimiser on each head's own targets."""
+        ...
+
+
+@runtime_checkable
+class QModel(QHeads, Protocol):
+    """Q functions W_kᵀ φ_k(s)."""
+
+    @property
+    def weights(self) -> Float[Array, "heads h actions"]:
+        """W of all heads."""
+        ...
+
+    def features(self, obs: Obs, heads: Which = None) -> Features:
+        """Return φ(s), the hidden layer, of these heads or of all."""
         ...
 
     def fit(
@@ -68,7 +77,7 @@ class QModel(Protocol):
         mask: Weight = 1.0,
         mix: Mix = None,
     ) -> tuple[Model, Update]:
-        """Take one step of Adam on each head's own targets, weighted by `mask`.
+        """Take one step of the optimiser on each head's own targets, weighted by `mask`.
 
         With `mix` the targets are those of sums of heads.
         """

@@ -67,8 +67,7 @@ class RowAdam:
     """Dense Adam on a `Table`, at the cost of the rows in use."""
 
     learning_rate: float
-    eps: float | tuple[float, ...] = 1e-8
-    """One ε for all columns, or one for each."""
+    eps: float = 1e-8
 
     def fetch(self, table: Table, ids: Ids, step: Steps) -> Rows:
         """Return rows as dense Adam would have them after `step` steps in all."""
@@ -77,7 +76,7 @@ class RowAdam:
         start = row[..., -1]
         missed = step - start
         drift = _tail(start) - _power(RHO, missed) * _tail(step)
-        eps = jnp.asarray(self.eps) * jnp.sqrt(1 - _power(B2, start + 1))[..., None]
+        eps = self.eps * jnp.sqrt(1 - _power(B2, start + 1))[..., None]
         value = value - self.learning_rate * drift[..., None] * m / (jnp.sqrt(v) + eps)
         return Rows(value, m * _power(B1, missed)[..., None], v * _power(B2, missed)[..., None])
 
@@ -95,7 +94,7 @@ class RowAdam:
         t = jnp.broadcast_to(step + 1.0, ids.shape)[..., None]
         rate = self.learning_rate / (1 - _power(B1, t))
         scale = jax.lax.rsqrt(1 - _power(B2, t))
-        value = rows.value - rate * m / (jnp.sqrt(v) * scale + jnp.asarray(self.eps))
+        value = rows.value - rate * m / (jnp.sqrt(v) * scale + self.eps)
         filling = jnp.zeros((*ids.shape, table.packed.shape[1] - 3 * table.width - 1))
         row = jnp.concatenate([value, m, v, filling, t], axis=-1)
         # Only the first of equal ids holds the whole gradient; the others are dropped.

@@ -6,7 +6,6 @@ in `Shared`.
 """
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import equinox as eqx
@@ -28,11 +27,11 @@ Hidden = Float[Array, "*b h"]
 class Shared(eqx.Module):
     """The parameters that every state uses."""
 
-    w: Float[Array, " m"]
+    w: W
     hidden_bias: Float[Array, " d"]
-    action: Float[Array, "actions inputs m"]
+    action: Float[Array, "actions inputs d"]
     """Each action's second layer (two layers), or its summand to the first (one layer)."""
-    action_bias: Float[Array, "actions m"]
+    action_bias: Float[Array, "actions d"]
 
 
 class TabularSuccessors(eqx.Module):
@@ -42,8 +41,6 @@ class TabularSuccessors(eqx.Module):
 
     - one layer (paper): φ(s, a) = ReLU(U_s + V_a), from one-hot state and action vectors;
     - two layers (released code): φ(s, a) = ReLU(V_aᵀ ReLU(U_s + b) + c_a).
-
-    ψ may have more features than φ and ŵ: those come first.
     """
 
     rows: Table
@@ -53,7 +50,6 @@ class TabularSuccessors(eqx.Module):
     step: Int[Array, ""]
     actions: int = eqx.field(static=True)
     features: int = eqx.field(static=True)
-    """Features of ψ."""
     layers: Layers = eqx.field(static=True)
     normalise: bool = eqx.field(static=True)
     row_adam: RowAdam = eqx.field(static=True)
@@ -65,33 +61,23 @@ class TabularSuccessors(eqx.Module):
         spec: EnvSpec,
         key: PRNG,
         *,
-        psi_init: Sequence[float],
-        psi_only: int = 0,
+        features: int,
+        psi_init: float,
         layers: Layers = "one",
         normalise: bool = True,
         learning_rate: float,
-        eps: float = 1e-8,
-        psi_only_eps: float = 1e-8,
     ) -> "TabularSuccessors":
-        """Draw untrained tables: folded Xavier normal φ, constant ψ, and ŵ = 0.
-
-        `psi_init` has the start of each feature of ψ. The first `psi_only` of them φ does not have,
-        and they have an ε of Adam of their own.
-        """
+        """Draw untrained tables: folded Xavier normal φ, ψ = `psi_init`, and ŵ = 0."""
         state_key, action_key = jax.random.split(key)
-        n, a, d = spec.num_states, spec.num_actions, len(psi_init)
-        m = d - psi_only
+        n, a, d = spec.num_states, spec.num_actions, features
         U = _folded_xavier(state_key, (n, d), n + d)
         if layers == "two":
-            V = _folded_xavier(action_key, (a, d, m), d + a * d)
-        else:
-            U = U[:, psi_only:]  # a hidden unit is a feature
-            V = _folded_xavier(action_key, (a, 1, m), n + d)
-        psi = jnp.broadcast_to(jnp.asarray(psi_init, jnp.float32), (n, a, d)).reshape(n, a * d)
-        shared = Shared(jnp.zeros(m), jnp.zeros(d), V, jnp.zeros((a, m)))
-        adam = Adam(learning_rate, eps, flat=True)
-        psi_eps = ((psi_only_eps,) * psi_only + (eps,) * m) * a
-        row_adam = RowAdam(learning_rate, eps=psi_eps + (eps,) * U.shape[1])
+            V = _folded_xavier(action_key, (a, d, d), d + a * d)
+        else:  # a hidden unit is a feature
+            V = _folded_xavier(action_key, (a, 1, d), n + d)
+        psi = jnp.full((n, a * d), psi_init)
+        shared = Shared(jnp.zeros(d), jnp.zeros(d), V, jnp.zeros((a, d)))
+        adam, row_adam = Adam(learning_rate, flat=True), RowAdam(learning_rate)
         rows = Table.create(jnp.concatenate([psi, U], axis=1))
         start = (rows, shared, adam.init(shared), jnp.zeros((), jnp.int32))
         return cls(*start, a, d, layers, normalise, row_adam, adam)
@@ -143,10 +129,10 @@ class TabularSuccessors(eqx.Module):
         """Return φ̂(s, a) from rows U_s and the shared parameters."""
         taken = jax.nn.one_hot(action, self.actions)[:, :, None]
         if self.layers == "two":
-            a, d, m = shared.action.shape
+            a, d, _ = shared.action.shape
             hidden = jax.nn.relu(hidden + shared.hidden_bias)
-            weights = jnp.moveaxis(shared.action, 0, 1).reshape(d, a * m)
-            outputs = matmul(hidden, weights).reshape(-1, a, m) + shared.action_bias
+            weights = jnp.moveaxis(shared.action, 0, 1).reshape(d, a * d)
+            outputs = matmul(hidden, weights).reshape(-1, a, d) + shared.action_bias
         else:
             outputs = hidden[:, None] + shared.action[:, 0]
         phi = jax.nn.relu(jnp.sum(outputs * taken, axis=1))

@@ -12,7 +12,7 @@ from surveyor.launch.engine import Engine
 
 Flag = Annotated[bool, FlagCreatePairsOff]
 Problem = Literal["tree", "chain"]
-Source = Literal["released", "text", "plus"]
+Source = Literal["released", "text"]
 Score = Literal["best", "last", "mean"]
 
 
@@ -61,7 +61,7 @@ class GridSearchOptions(Options):
     algorithm: Literal["all", "SU", "B+P 1x", "B+P 25x"] = "all"
     """Column of the table to search."""
     source: Source = "released"
-    """Settings of SU that are not searched: the paper's released code, its text, or (plus) SU+."""
+    """Settings of SU that are not searched: those of the paper's released code or of its text."""
 
     def __post_init__(self):
         _require_positive(self, "seeds")

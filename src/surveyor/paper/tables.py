@@ -4,14 +4,14 @@ import dataclasses
 import itertools
 from typing import Any
 
-from surveyor import SU, BootDQN, SUPlus
+from surveyor import SU, BootDQN
 from surveyor.agents.base import Agent
 from surveyor.agents.options import require
 from surveyor.paper.options import GridSearchOptions, Problem, Source, TableOptions
 from surveyor.paper.studies import Cell, Outcome, train_cells
 from surveyor.sweeps.text import table, write
 
-LABELS: dict[Source, str] = {"released": "SU (released)", "text": "SU (text)", "plus": "SU+"}
+LABELS: dict[Source, str] = {"released": "SU (released)", "text": "SU (text)"}
 """Names in tables of the sources of SU's settings."""
 Point = tuple[Any, ...]
 Grid = dict[str, tuple[Any, ...]]
@@ -52,7 +52,7 @@ class Search:
 
 def _su(number: int, problem: Problem, env: str, grid: Grid, printed: Point) -> Search:
     released, text = SU.preset(problem, "released"), SU.preset(problem, "text")
-    presets = {"SU (released)": released, "SU (text)": text, "SU+": SUPlus.preset(problem)}
+    presets: dict[str, Agent] = {"SU (released)": released, "SU (text)": text}
     grid = grid | {"theta": (1.0, 1e2, 1e4), "beta": (1e-3, 1e-2, 1e-1)}
     return Search(number, "SU", env, presets, grid, dict(zip(grid, printed, strict=True)))
 
@@ -102,7 +102,6 @@ def show(options: TableOptions) -> None:
         ]
         lines += [*table(header, rows), ""]
         data += [dict(zip(header, row, strict=True)) for row in rows]
-    lines.append("SU+ is this library's algorithm, so its best values need not be the paper's.")
     write(options.out, "tables", data, lines)
 
 

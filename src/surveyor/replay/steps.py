@@ -131,7 +131,7 @@ class StepReplay:
             terminated=(self._at(self.flags, last, env) & TERMINATED) > 0,
             number=time * envs + env,
             discount=(xp.asarray(self.discount, xp.float32) ** length).astype(xp.float32),
-            trail=self._trail(time, env, going, powers, rewards[..., 0]),
+            trail=self._trail(time, env, going, powers),
             weight=drawn.weight,
             next_legal=None if self.next_legal is None else self._at(self.next_legal, last, env),
         )
@@ -263,13 +263,12 @@ class StepReplay:
         same = same.reshape(*same.shape, *[1] * (frames.ndim - same.ndim))
         return xp.where(same, frames, xp.zeros((), frames.dtype))
 
-    def _trail(self, time: Any, env: Any, going: Any, powers: Any, first: Any) -> Trail:
+    def _trail(self, time: Any, env: Any, going: Any, powers: Any) -> Trail:
         later = time[..., None] + self.xp.arange(1, going.shape[-1])
         return Trail(
             obs=self._observation(later, self.xp.broadcast_to(env[..., None], later.shape)),
             action=self._at(self.action, later, env[..., None]),
             discount=self.xp.where(going[..., 1:], powers[1:], 0.0).astype(self.xp.float32),
-            reward=first,
             legal=None if self.next_legal is None else self._at(self.next_legal, time, env),
         )
 

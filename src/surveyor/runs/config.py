@@ -22,7 +22,7 @@ from surveyor.models.own import Own
 from surveyor.training.runner import Task
 
 RENAMED = (
-    ", whose agent 'su' is today's 'su-plus', or today's 'su' if it had a preset of the paper's "
+    ", whose agent 'su' is gone, or today's 'su' if it had a preset of the paper's "
     "text or released code"
 )
 OTHER = "The agent that was given is not the one that this run was trained with."

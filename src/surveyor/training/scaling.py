@@ -1,8 +1,8 @@
 """Scaling of observations: one mechanism for all environments and agents.
 
 Each number of a vector is mapped to [-1, 1] and each channel of an image to [0, 1], by the bounds
-of the observation space, or by the range seen so far where these say nothing. The replay holds
-observations as the environment gave them.
+of the observation space, or by the range seen so far where these say nothing. An image of names of
+things stays as it is. The replay holds observations as the environment gave them.
 """
 
 import dataclasses
@@ -60,7 +60,7 @@ class Ranges(eqx.Module):
         )
 
     def scale(self, obs: Obs) -> Float[Array, "..."]:
-        """Return observations in [-1, 1], images in [0, 1]; 0 for what has been constant so far."""
+        """Return vectors in [-1, 1] and images in [0, 1]; 0 for what has been constant so far."""
         span = self.high - self.low
         seen = jnp.isfinite(span) & (span > 0)
         factor = jnp.where(seen, 1 / jnp.where(seen, span, 1.0), 0.0)
@@ -68,6 +68,8 @@ class Ranges(eqx.Module):
         image = np.arange(len(span)) < self._channels
         factor, offset = jnp.where(image, factor, 2 * factor), jnp.where(image, unit, 2 * unit - 1)
         offset = jnp.where(seen, offset, 0.0)
+        named = np.arange(len(span)) < len(self.spec.codes)
+        factor, offset = jnp.where(named, 1.0, factor), jnp.where(named, 0.0, offset)
         return obs.astype(jnp.float32) * self._spread(factor) + self._spread(offset)
 
     @property
