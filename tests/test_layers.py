@@ -23,7 +23,7 @@ RANKS = {
     "plugins": 1,
     "models": 1, "inference": 1, "replay": 1,
     "agents": 2, "envs": 3, "training": 4, "runs": 5, "launch": 6, "sweeps": 7,
-    "drawing": 4, "report": 8, "paper": 8, "cli": 9,
+    "drawing": 4, "report": 8, "paper": 8, "bench": 8, "cli": 9,
 }  # fmt: skip
 """A package may import packages of lower rank only."""
 MODULES = sorted(SOURCE.rglob("*.py"))

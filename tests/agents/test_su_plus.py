@@ -126,7 +126,7 @@ def test_the_target_of_the_mean_is_bounded_by_the_returns_that_were_met():
     claims = dataclasses.replace(state.model.trained, target=net, net=net)
     state = dataclasses.replace(state, model=dataclasses.replace(state.model, trained=claims))
     assert np.asarray(state.model.target_q(data.next_obs)).min() > 1
-    found = agent.mean(state, data)[:, 0]
+    found = agent.targets(state, data)[:, 0]
     bound = data.reward + np.where(data.terminated, 0, 0.9 * 0.5)
     np.testing.assert_allclose(found, bound, atol=1e-6)
 
@@ -148,16 +148,16 @@ def test_over_several_steps_what_is_supposed_is_that_one_step_on():
     data = dataclasses.replace(data, trail=trail, terminated=jnp.arange(8) == 3)
     supposed = np.asarray(agent.supposed(state, middle.obs)[0])
     ended = np.arange(8)[:, None] == 3  # the fourth has one step only
-    found = agent.farther(state, data)
+    found = agent.targets(state, data)[:, 1:]
     np.testing.assert_allclose(found, np.where(ended, 0.0, 0.5 * supposed.max(-1)), atol=1e-5)
     cut_off = dataclasses.replace(data, terminated=jnp.zeros(8, bool))
     later = np.asarray(agent.supposed(state, data.next_obs)[0])
-    found = agent.farther(state, cut_off)
+    found = agent.targets(state, cut_off)[:, 1:]
     expected = 0.5 * np.where(ended, later.max(-1), supposed.max(-1))
     np.testing.assert_allclose(found, expected, atol=1e-5)
     legal = jnp.tile(jnp.array([True, False, True]), (8, 1))
     masks = {"trail": dataclasses.replace(trail, legal=legal), "next_legal": ~legal}
-    found = agent.farther(state, dataclasses.replace(cut_off, **masks))
+    found = agent.targets(state, dataclasses.replace(cut_off, **masks))[:, 1:]
     expected = 0.5 * np.where(ended, later[:, :, 1], supposed[:, :, [0, 2]].max(-1))
     np.testing.assert_allclose(found, expected, atol=1e-5)
 

@@ -62,7 +62,7 @@ def test_names_of_things_become_one_channel_each(dtype):
         [np.eye(count)[image[..., i]] for i, count in enumerate(codes * 2)], axis=-1
     )
     found = one_hot(jnp.asarray(np.moveaxis(image, (3, 0), (0, 3)), dtype), codes)
-    assert found.dtype == jnp.float32
+    assert found.dtype == jnp.bool_
     np.testing.assert_array_equal(found, np.moveaxis(expected, (3, 0), (0, 3)))
     np.testing.assert_array_equal(np.sum(found, axis=0), 6)  # one name of each channel
 

@@ -37,7 +37,10 @@ def test_visits_are_counted_as_by_a_dictionary(spec):
         obs, action = observations(spec, 40, rng), rng.integers(0, 3, 40)
         mask = rng.random(40) < 0.8
         arrays = map(jnp.asarray, (obs, action, np.zeros(40, np.float32), obs, np.zeros(40, bool)))
-        visits = add(visits, Transition(*arrays), jnp.asarray(mask))
+        before = counted.copy()
+        visits, first = add(visits, Transition(*arrays), jnp.asarray(mask))
+        new = [m and not before[o.tobytes(), a] for o, a, m in zip(obs, action, mask, strict=True)]
+        np.testing.assert_array_equal(first, new)
         counted.update((o.tobytes(), a) for o, a, m in zip(obs, action, mask, strict=True) if m)
     found = np.asarray(visits.at(visits.cells(jnp.asarray(obs))))
     assert found.shape == (40, 3)
@@ -55,7 +58,7 @@ def test_what_was_never_met_is_never_known_among_thousands():
     none, flags = jnp.zeros(1_800), jnp.zeros(1_800, bool)
     for action in range(2):
         steps = Transition(known, jnp.full(1_800, action), none, known, flags)
-        visits = visits.add(steps, jnp.ones(1_800, bool))
+        visits, _ = visits.add(steps, jnp.ones(1_800, bool))
     assert not np.asarray(visits.at(visits.cells(new))).any()
     np.testing.assert_array_equal(visits.at(visits.cells(known)), 1)
     alone = np.asarray(visits.count[0, visits._where(visits.cells(new))[0]])

@@ -141,7 +141,7 @@ def test_rewards_are_supposed_behind_allowed_actions_only():
 
     def targets(legal):
         given = jnp.broadcast_to(jnp.asarray(legal), (8, 3))
-        return np.asarray(agent.farther(state, dataclasses.replace(data, next_legal=given)))
+        return np.asarray(agent.targets(state, dataclasses.replace(data, next_legal=given)))[:, 1:]
 
     each = np.stack([targets(np.arange(3) == a) for a in range(3)])
     assert np.all(each[:, ~data.terminated].min(axis=(1, 2)) > 0)

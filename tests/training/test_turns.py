@@ -7,20 +7,20 @@ import pytest
 
 import surveyor as sv
 from surveyor.replay.steps import StepReplay
-from surveyor.training import host
+from surveyor.training.turns import UnderWay
 
 
 @pytest.mark.parametrize("updates", [1, 3])
 def test_a_round_is_one_compiled_call(monkeypatch, updates):
     calls = []
-    take = host.UnderWay.take
+    take = UnderWay.take
 
     def counted(self, seen, batches, ahead):
         learnt = 0 if batches is None else len(batches.action)
         calls.append((seen is not None, learnt, ahead is not None))
         return take(self, seen, batches, ahead)
 
-    monkeypatch.setattr(host.UnderWay, "take", counted)
+    monkeypatch.setattr(UnderWay, "take", counted)
     agent = dataclasses.replace(
         sv.DQN.preset("classic"), hidden=4, envs=2, train_every=4, gradient_steps=updates, warmup=8
     )

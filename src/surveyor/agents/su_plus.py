@@ -122,42 +122,38 @@ class SUPlus(QLearner[State, Index]):
 
     def observe(self, state: State, transitions: Transition, mask: Mask) -> State:
         """Count the visits, and widen the range of returns."""
-        cells = state.visits.cells(transitions.obs)
-        known = jnp.take_along_axis(state.visits.at(cells), transitions.action[:, None], axis=1)
-        new = jnp.stack([jnp.sum(mask), jnp.sum(mask & (known[:, 0] == 0))])
+        visits, first = state.visits.add(transitions, mask)
+        new = jnp.stack([jnp.sum(mask), jnp.sum(first)])
         reward, over = transitions.reward, transitions.terminated
         if self.train_every and len(reward) == self.envs:
             returns = state.returns.beside(reward, over, mask, self.discount)
         else:
             returns = state.returns.along(reward, mask, self.discount)
-        visits = state.visits.add(transitions, mask)
         return State(state.model, visits, returns, state.steps + new)
 
     def learn(self, state: State, batch: Batch, key: PRNG) -> tuple[State, Update]:
         """Take a step towards the targets of m and of every U_k."""
-        targets = jnp.concatenate([self.mean(state, batch), self.farther(state, batch)], axis=1)
-        model, update = state.model.fit(batch, targets, self.loss)
+        model, update = state.model.fit(batch, self.targets(state, batch), self.loss)
         return State(model, state.visits, state.returns, state.steps), update
 
-    def mean(self, state: State, batch: Batch) -> Float[Array, "b 1"]:
-        """Return r + γ m(s', a'), bounded, where a' is the network's choice."""
+    def targets(self, state: State, batch: Batch) -> Float[Array, "b heads"]:
+        """Return r + γ m(s', a'), bounded, and foresight · max_a' max(ε_k, U_k)(s', a')."""
+        obs, goes_on, legal = one_step_on(batch)
+        if batch.trail is None:
+            valued = beyond = state.model.target_q(obs)
+        else:  # one product for both
+            both = state.model.target_q(jnp.concatenate([batch.next_obs, obs]))
+            valued, beyond = jnp.split(both, 2)
         choosing = allowed(state.model.q(batch.next_obs)[:, :1], per_head(batch))
         chosen = jnp.argmax(choosing, axis=-1, keepdims=True)
-        valued = state.model.target_q(batch.next_obs)[:, :1]
-        value = jnp.take_along_axis(valued, chosen, axis=-1)[..., 0]
+        value = jnp.take_along_axis(valued[:, :1], chosen, axis=-1)[..., 0]
         low, high = state.returns.seen
-        return td_target(batch, self.discount, jnp.clip(value, low, high))
+        mean = td_target(batch, self.discount, jnp.clip(value, low, high))
 
-    def farther(self, state: State, batch: Batch) -> Float[Array, "b samples"]:
-        """Return foresight · max(ε_k, U_k)(s', a'), where a' is the network's choice; else 0."""
-        obs, goes_on, legal = one_step_on(batch)
         supposed, never = self.supposed(state, obs)
-        heads = (state.model.q(obs), state.model.target_q(obs))
-        choosing, valued = (jnp.maximum(supposed, self.ahead(each, never)) for each in heads)
-        legal = None if legal is None else legal[:, None]
-        chosen = jnp.argmax(allowed(choosing, legal), axis=-1, keepdims=True)
-        value = jnp.take_along_axis(valued, chosen, axis=-1)[..., 0]
-        return self.foresight * goes_on[:, None] * value
+        largest = jnp.maximum(supposed, self.ahead(beyond, never))
+        best = jnp.max(allowed(largest, None if legal is None else legal[:, None]), axis=-1)
+        return jnp.concatenate([mean, self.foresight * goes_on[:, None] * best], axis=1)
 
     def diagnose(self, state: State, obs: Obs) -> Metrics:
         """Return mean Q, the mean of what is supposed ahead, and the largest κ."""

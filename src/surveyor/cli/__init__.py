@@ -24,6 +24,7 @@ COMMANDS = {
     "plot": ("plot DIR", "draw learning curves, profiles and scores of the runs in a folder"),
     "report": ("report DIR", "write a page for the browser: how runs learnt, what agents believed"),
     "watch": ("watch DIR", "show the same page while training goes on"),
+    "bench": ("bench NAME", "compare agents on DeepSea, MiniGrid or classic problems"),
     "paper": ("paper RESULT", "reproduce a figure, a table or the propositions of the paper"),
 }
 """Usage and summary of each command; `surveyor.cli.<command>` has its function `main`."""

@@ -1,12 +1,13 @@
 """The experiments of bsuite (Osband et al. 2020) by their id, such as bsuite/catch/0."""
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from surveyor.envs.families import Family
 from surveyor.errors import SurveyorError, imported, unknown
 
 if TYPE_CHECKING:
+    from surveyor.envs.functional import Functional
     from surveyor.envs.host import HostMaker
 
 PREFIX = "bsuite/"
@@ -16,6 +17,21 @@ LENGTHS |= {"umbrella_distract": 20}
 SETTINGS = {"size": 0, "chain_length": 0, "memory_length": 1}
 """Settings that tell the steps of an episode, and how many there are beside."""
 LONGEST = 1_000
+
+
+class Solved(NamedTuple):
+    """When bsuite's analysis takes a size of DeepSea for solved."""
+
+    share: float
+    """Share of bad episodes to fall below."""
+    earliest: int
+    """First episode that counts."""
+
+
+SEAS = {"deep_sea": Solved(0.9, 1), "deep_sea_stochastic": Solved(0.8, 100)}
+SWING_UP = "cartpole_swingup"
+UPRIGHT = ("height_threshold", "x_reward_threshold")
+"""Settings of the swing-up."""
 
 
 def _load() -> Any:
@@ -35,6 +51,17 @@ def _id(name: str) -> str:
     raise SurveyorError(f"There is no environment '{name}'; there are {hint}.")
 
 
+def names(experiment: str) -> list[str]:
+    """Return the environments of an experiment, one for each setting."""
+    known = _load().sweep.SETTINGS
+    return [f"{PREFIX}{each}" for each in known if each.partition("/")[0] == experiment]
+
+
+def settings(name: str) -> dict[str, Any]:
+    """Return the settings of an environment."""
+    return dict(_load().sweep.SETTINGS[_id(name)])
+
+
 def _budget(name: str) -> int:
     """Return bsuite's number of episodes times their length, or 1,000 where that varies."""
     found, sweep = _id(name), _load().sweep
@@ -44,7 +71,9 @@ def _budget(name: str) -> int:
     return min(1_000_000, sweep.EPISODES[found] * [*lengths, LONGEST][0])
 
 
-def _make(name: str, protocol: str | None = None) -> "HostMaker":
+def _make(name: str, protocol: str | None = None) -> "HostMaker | Functional":
+    if protocol == "compiled":
+        return _compiled(name)
     from surveyor.envs.dm import DmEnv
     from surveyor.envs.host import GymnasiumEnvs, HostMaker
 
@@ -55,6 +84,28 @@ def _make(name: str, protocol: str | None = None) -> "HostMaker":
     return HostMaker(lambda count: GymnasiumEnvs(name, lambda: DmEnv(make()), count))
 
 
+@functools.cache  # runs with the same object share a compiled program
+def _compiled(name: str) -> "Functional":
+    """Return an environment that is stepped in JAX, and counts as bsuite does."""
+    from surveyor.envs.functional import Functional
+    from surveyor.envs.sea import DeepSea
+    from surveyor.envs.swingup import SwingUp
+    from surveyor.envs.tally import Tallied
+
+    found, sweep = _id(name), _load().sweep
+    settings, episodes = sweep.SETTINGS[found], sweep.EPISODES[found]
+    if (experiment := found.partition("/")[0]) in SEAS:
+        sea = DeepSea(settings["size"], experiment != "deep_sea")
+        seed = settings["mapping_seed"]
+        env = Tallied(sea, name, episodes, *SEAS[experiment], mapping_seed=seed)
+    elif experiment == SWING_UP:
+        env = Tallied(SwingUp(*(settings[key] for key in UPRIGHT)), name, episodes)
+    else:
+        known = ", ".join(each for each in (*SEAS, SWING_UP))
+        raise SurveyorError(f"{name} cannot be compiled; of bsuite's experiments {known} can.")
+    return Functional.wrap(env)
+
+
 FAMILY = Family(
     name="bsuite",
     usage="bsuite/<id>",
@@ -63,5 +114,9 @@ FAMILY = Family(
     canonical=lambda name: PREFIX + _id(name),
     make=_make,
     default_budget=_budget,
+    protocols={
+        "bsuite": "bsuite's own environment",
+        "compiled": "the same in JAX: deep_sea, deep_sea_stochastic and cartpole_swingup",
+    },
 )
 FAMILIES = (FAMILY,)

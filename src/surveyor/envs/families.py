@@ -79,7 +79,15 @@ class Family:
         return self.unit == "episodes"
 
 
-MODULES = ("paper_problems", "deep_sea", "minatar", "atari", "bsuite_ids", "minigrid_ids")
+MODULES = (
+    "paper_problems",
+    "deep_sea",
+    "small_problems",
+    "minatar",
+    "atari",
+    "bsuite_ids",
+    "minigrid_ids",
+)
 MODULES += ("gymnax_ids", "navix_ids", "craftax_ids", "gymnasium_ids")
 FAMILIES: list[Family] = [
     family

@@ -99,6 +99,11 @@ class DeepSea:
         column = jnp.where(right, moved, jnp.maximum(column - 1, 0))
         return Place(row + 1, column), reward
 
+    def bad(self, place: Place, action: Any, params: Params) -> Bool[Array, ""]:
+        """Return whether an action leaves the optimal path, as bsuite counts it."""
+        wrong = action != params.mapping[place.row, place.column]
+        return wrong & (place.row == place.column)
+
     def observe(self, place: Place) -> Bool[Array, "rows columns"]:
         """Return the picture of a place."""
         rows, columns = jnp.arange(self.size)[:, None], jnp.arange(self.size)

@@ -15,7 +15,7 @@ import jax
 from surveyor import agents, plugins
 from surveyor.errors import HeldError, SurveyorError
 from surveyor.runs import api, storage
-from surveyor.runs.callbacks import Evaluate, Report
+from surveyor.runs.callbacks import Callback, Evaluate, Report
 from surveyor.runs.config import Config
 from surveyor.runs.evaluation import EvaluationPlan
 from surveyor.runs.folder import Record, RunFolder
@@ -36,6 +36,8 @@ class RunOptions(NamedTuple):
     """Greedy evaluations during training; None for none."""
     beliefs: bool = False
     """Record snapshots of the agent's beliefs."""
+    callbacks: Callable[[Config], list[Callback]] | None = None
+    """Returns more callbacks for a run; a function that a worker process can import."""
     imports: tuple[str, ...] = ()
     """Modules of the user that a worker process imports first."""
 
@@ -81,6 +83,9 @@ def train_run(
         plan, callbacks = options.evaluation, options.sinks.callbacks()
         if plan is not None:
             callbacks.append(Evaluate(times=plan.times, episodes=plan.episodes, keep_best=False))
+
+        if options.callbacks is not None:
+            callbacks += options.callbacks(config)
 
         def report(run):
             claim.publish()

@@ -207,13 +207,13 @@ class Torso(eqx.Module):
 
 
 def one_hot(image: Shaped[Array, "c h w b"], codes: tuple[int, ...]) -> Shaped[Array, "c2 h w b"]:
-    """Return a channel for each name in each channel; without names the image as it is."""
+    """Return a channel for each name in each channel, as bytes; without names the image itself."""
     if not codes:
         return image
     counts = codes * (len(image) // len(codes))  # of all frames
     names = [jnp.arange(count)[:, None, None, None] for count in counts]
     each = [channel == known for channel, known in zip(image, names, strict=True)]
-    return jnp.concatenate(each).astype(jnp.float32)
+    return jnp.concatenate(each)
 
 
 class OwnTorso(eqx.Module):

@@ -72,14 +72,20 @@ class Visits(eqx.Module):
         bits = mixed(mixed(cells ^ self.salt)[..., None, :] ^ which[:, None])
         return (bits >> 8).astype(jnp.float32) / 2**24
 
-    def add(self, transitions: Transition, mask: Mask) -> "Visits":
-        """Count the transitions in `mask`."""
+    def add(self, transitions: Transition, mask: Mask) -> tuple["Visits", Mask]:
+        """Count the transitions in `mask`; return too which were the first of their pair.
+
+        The counts before are told from those after: read before the tables change, they would make
+        XLA copy the tables at every step.
+        """
         cells = self.cells(transitions.obs)
         taken = jnp.take_along_axis(cells, transitions.action[:, None], axis=1)[:, 0]
         count = self.count
         for table, where in enumerate(self._where(taken)):
             count = count.at[table, where].add(mask)
-        return dataclasses.replace(self, count=count)
+        visits = dataclasses.replace(self, count=count)
+        together = jnp.sum((taken[:, None] == taken) & mask, axis=1)
+        return visits, mask & (visits.at(taken) <= together)
 
     def _where(self, cells: UInt32[Array, "*b"]) -> list[UInt32[Array, "*b"]]:
         """Return the cell in each table."""

@@ -66,6 +66,8 @@ class Evaluate(Callback):
     - `keep_best`: True to keep the state with the largest mean return, in `best_state` and in the
       run folder, from which `surveyor.load(path, best=True)` reads it.
     - `times`: number of evaluations, spaced evenly over the budget, in place of `every`.
+    - `sampled`: episodes with samples of the belief, as in training, beside the greedy ones; their
+      mean return is `sampled` in the records.
     """
 
     def __init__(
@@ -76,13 +78,14 @@ class Evaluate(Callback):
         keep_best: bool = True,
         *,
         times: int | None = None,
+        sampled: int = 0,
     ):
         require((every is None) != (times is None), "Evaluate needs either every or times.")
         for name, value in (("every", every), ("times", times), ("episodes", episodes)):
             whole = value is None or (isinstance(value, int) and value >= 1)
             require(whole, f"{name} must be a whole number of at least 1, not {value!r}.")
         self.every, self.times, self.episodes = every, times, episodes
-        self.seed, self.keep_best = seed, keep_best
+        self.seed, self.keep_best, self.sampled = seed, keep_best, sampled
         self.records: list[Record] = []
         """Evaluations so far, as in tests.json: when, and the returns."""
         self.best_state: PyTree = None
@@ -113,7 +116,10 @@ class Evaluate(Callback):
             return
         episodes = self.episodes or run.config.family.evaluation_episodes
         found = evaluate(run, episodes, seed=self.seed + due)
-        returns = {"mean_return": found.mean_return, "returns": found.returns}
+        returns: Record = {"mean_return": found.mean_return, "returns": found.returns}
+        if self.sampled:
+            samples = evaluate(run, self.sampled, seed=self.seed + due, sampled=True)
+            returns["sampled"] = samples.mean_return
         self.records.append({"number": due, "of": times, "at": run.progress, **returns})
         if self.keep_best and found.mean_return > self.best_return:
             self._keep(run, found.mean_return)

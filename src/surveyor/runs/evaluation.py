@@ -29,7 +29,7 @@ class Evaluation:
         return float(np.mean(self.returns))
 
 
-def evaluate(run: Run, episodes: int = 10, seed: int = 0) -> Evaluation:
+def evaluate(run: Run, episodes: int = 10, seed: int = 0, *, sampled: bool = False) -> Evaluation:
     """Play episodes with the greedy policy of a run.
 
     **Arguments:**
@@ -37,9 +37,11 @@ def evaluate(run: Run, episodes: int = 10, seed: int = 0) -> Evaluation:
     - `run`: the run.
     - `episodes`: number of episodes.
     - `seed`: breaks ties, and decides how episodes begin where the environment is random.
+    - `sampled`: act on a sample of the belief in each episode, as in training.
     """
     require(episodes >= 1, f"episodes must be at least 1, not {episodes}.")
-    played, config = run.runner.play(run.state, episodes, seed), run.config
+    played = run.runner.play(run.state, episodes, seed, sampled=sampled)
+    config = run.config
     ends = config.family.reference(config.env) if played.optimal is None else None
     score = ends and (float(np.mean(played.returns)) - ends[0]) / (ends[1] - ends[0])
     return Evaluation(*played, normalised=score)

@@ -21,6 +21,7 @@ from surveyor.training.runner import (
     Record,
     Runner,
     call_once,
+    chosen_index,
     to_number,
 )
 
@@ -69,10 +70,12 @@ class EpisodeRunner(Runner):
             "gradient_steps": int(loop.gradient_steps),
         }
 
-    def play(self, agent_state: PyTree, episodes: int, seed: int) -> Played:
+    def play(
+        self, agent_state: PyTree, episodes: int, seed: int, *, sampled: bool = False
+    ) -> Played:
         params = self.env.params(self.task.seed)
         keys = jax.random.split(jax.random.key(seed), episodes)
-        totals, lengths = _play(self.agent, self.env, params, agent_state, keys)
+        totals, lengths = _play(self.agent, self.env, params, agent_state, keys, sampled)
         best = np.mean(optimal(self.env, totals))
         return Played(totals.tolist(), lengths.tolist(), self.env.optimal_return, float(best))
 
@@ -90,10 +93,15 @@ class EpisodeRunner(Runner):
 
 @eqx.filter_jit
 def _play(
-    agent: Agent, env: Environment, params: Params, agent_state: PyTree, keys: Array
+    agent: Agent,
+    env: Environment,
+    params: Params,
+    agent_state: PyTree,
+    keys: Array,
+    sampled: bool,
 ) -> tuple[Array, Array]:
     def one(key):
-        index = agent.greedy(agent_state)
+        index = chosen_index(agent, agent_state, jax.random.fold_in(key, 0), sampled)
         record = episodes.rollout(agent, env, params, agent_state, index, key)
         return record.total, record.length
 

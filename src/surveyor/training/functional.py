@@ -23,7 +23,15 @@ from surveyor.envs.reading import check_masks, check_observations, check_rewards
 from surveyor.replay.steps import StepReplay
 from surveyor.training import steps
 from surveyor.training.episodes import COMPILER_OPTIONS
-from surveyor.training.runner import Chunk, Played, See, StepRunner, Task, call_once
+from surveyor.training.runner import (
+    Chunk,
+    Played,
+    See,
+    StepRunner,
+    Task,
+    call_once,
+    chosen_index,
+)
 from surveyor.training.steps import Learning, Round
 from surveyor.types import PRNG, HostArrays, Metrics, Transition
 
@@ -126,20 +134,21 @@ def compile_train(agent: Agent, env: Functional) -> Callable[..., Any]:
 
 @eqx.filter_jit
 def play(
-    agent: Agent, env: Functional, agent_state: PyTree, key: PRNG, episodes: int
+    agent: Agent, env: Functional, agent_state: PyTree, key: PRNG, episodes: int, sampled: bool
 ) -> tuple[Array, Array]:
-    """Return return and length of greedy episodes."""
+    """Return return and length of episodes with the best guess, or each with a sample."""
     reset_key, step_key = jax.random.split(key)
     obs, states = jax.vmap(env.reset)(jax.random.split(reset_key, episodes))
     zero, none = jnp.zeros(episodes), jnp.zeros(episodes, jnp.int32)
-    index = agent.greedy(agent_state)
+    index_keys = jax.random.split(jax.random.fold_in(key, 2), episodes)
+    index = jax.vmap(lambda key: chosen_index(agent, agent_state, key, sampled))(index_keys)
 
     def body(carry):
         i, states, obs, total, length, over = carry
         act_key, env_key = jax.random.split(jax.random.fold_in(step_key, i))
         u = jax.random.uniform(act_key, (episodes, env.spec.num_actions))
-        seen = (obs, u, states.legal) if env.spec.masked else (obs, u)
-        action = jax.vmap(partial(agent.act, agent_state, index))(*seen)
+        seen = (index, obs, u, states.legal) if env.spec.masked else (index, obs, u)
+        action = jax.vmap(partial(agent.act, agent_state))(*seen)
         keys = jax.random.split(env_key, episodes)
         obs, states, reward, terminated, truncated, _ = jax.vmap(env.step)(keys, states, action)
         total = total + jnp.where(over, 0.0, reward)
@@ -191,9 +200,11 @@ class FunctionalRunner(StepRunner):
             steps = int(loop.learning.step) - before
             yield Chunk(loop, [self.record(loop, metrics, steps, took)], took)
 
-    def play(self, agent_state: PyTree, episodes: int, seed: int) -> Played:
+    def play(
+        self, agent_state: PyTree, episodes: int, seed: int, *, sampled: bool = False
+    ) -> Played:
         key = jax.random.key(seed)
-        totals, lengths = play(self.agent, self.env, agent_state, key, episodes)
+        totals, lengths = play(self.agent, self.env, agent_state, key, episodes, sampled)
         return Played(totals.tolist(), lengths.tolist())
 
     def film(self, agent_state: PyTree, seed: int, see: See) -> None:

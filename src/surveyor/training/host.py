@@ -29,9 +29,10 @@ from surveyor.training.runner import (
     See,
     StepRunner,
     call_once,
+    chosen_index,
 )
-from surveyor.training.steps import Learning
-from surveyor.types import PRNG, EnvSpec, Transition
+from surveyor.training.turns import Turn, UnderWay
+from surveyor.types import EnvSpec, Transition
 
 PLAY_SEED = 10**9
 """Added to the seeds of evaluations, so that they are far from those of training."""
@@ -39,76 +40,6 @@ PLAY_ENVS = 8
 """Largest number of environments that an evaluation plays side by side."""
 UNKNOWN = -1
 """An action that has not been chosen yet."""
-
-
-class Turn:
-    """Compiled program that runs between two steps of the environments.
-
-    It observes a step, learns from batches and chooses the next actions; a part that is None is
-    left out. State goes in and out as a flat list of arrays: taking modules apart and
-    putting them together takes longer than many a small network.
-    """
-
-    def __init__(self, agent: Agent, spec: EnvSpec, learning: Learning):
-        structure = jax.tree.structure(learning)
-
-        def turn(leaves, key, seen, batches, ahead):
-            learning, errors, action = jax.tree.unflatten(structure, leaves), None, None
-            apart = jax.lax.optimization_barrier  # the same bits as in programs of their own
-            if seen is not None:
-                learning = apart(observe(learning, key, *seen))
-            if batches is not None:
-                learning, errors = apart(learn(learning, key, batches))
-            if ahead is not None:
-                into = jax.random.fold_in(jax.random.fold_in(key, 0), learning.step)
-                action = steps.act(agent, learning, spec, ahead[0], into, ahead[1])
-            return jax.tree.leaves(learning), action, errors
-
-        def learn(learning, key, batches):
-            def one(learning, batch):
-                into = jax.random.fold_in(jax.random.fold_in(key, 2), learning.gradient_steps)
-                return steps.update(agent, learning, batch, into)
-
-            if len(batches.action) == 1:
-                return one(learning, jax.tree.map(lambda x: x[0], batches))
-            return jax.lax.scan(one, learning, batches)
-
-        def observe(learning, key, obs, action, step):
-            into = jax.random.fold_in(jax.random.fold_in(key, 1), learning.step)
-            transitions = Transition(obs, action, step.reward, step.final, step.terminated)
-            happened = (step.score, step.ended, into, ~step.skipped)
-            return steps.observe(agent, learning, transitions, *happened)
-
-        self.structure, self.take = structure, jax.jit(turn, donate_argnums=0)
-
-
-class UnderWay:
-    """Training that is under way: what `StepLoop` has, in the form that is fastest to change."""
-
-    def __init__(self, turn: Turn, loop: StepLoop, key: PRNG):
-        self.turn, self.key, self.replay = turn, key, loop.replay
-        self.leaves: Any = jax.tree.leaves(loop.learning)
-        self.obs, self.action = loop.obs, loop.env
-        # Counted here as well: asking the learner would mean waiting for it.
-        self.step, self.learnt = int(loop.learning.step), int(loop.learning.gradient_steps)
-
-    def take(self, seen: Any, batches: Any, ahead: Any) -> Any:
-        """Take a turn; return the errors of its last batch."""
-        after = self.turn.take(self.leaves, self.key, seen, batches, ahead)
-        self.leaves, action, errors = after
-        if action is not None:
-            self.action = np.asarray(action)
-        return errors
-
-    @property
-    def learning(self) -> Learning:
-        """The state of learning."""
-        return jax.tree.unflatten(self.turn.structure, self.leaves)
-
-    @property
-    def loop(self) -> StepLoop:
-        """The loop to hand over."""
-        return StepLoop(self.learning, self.replay, self.action, self.obs)
 
 
 class HostRunner(StepRunner):
@@ -210,9 +141,11 @@ class HostRunner(StepRunner):
         if "envs" in vars(self):  # they have been made
             self.envs.close()
 
-    def play(self, agent_state: PyTree, episodes: int, seed: int) -> Played:
+    def play(
+        self, agent_state: PyTree, episodes: int, seed: int, *, sampled: bool = False
+    ) -> Played:
         with closing(self._again(min(episodes, PLAY_ENVS))) as envs:
-            return play(self.agent, agent_state, envs, episodes, PLAY_SEED + seed)
+            return play(self.agent, agent_state, envs, episodes, PLAY_SEED + seed, sampled=sampled)
 
     def film(self, agent_state: PyTree, seed: int, see: See) -> None:
         with closing(self._again(1)) as envs:
@@ -263,14 +196,23 @@ class HostRunner(StepRunner):
 
 
 def play(
-    agent: Agent, agent_state: PyTree, envs: HostEnvs, episodes: int, seed: int, see: Any = None
+    agent: Agent,
+    agent_state: PyTree,
+    envs: HostEnvs,
+    episodes: int,
+    seed: int,
+    see: Any = None,
+    *,
+    sampled: bool = False,
 ) -> Played:
-    """Play greedy episodes; `see` is called with the observations and actions of every step.
+    """Play greedy episodes, or `sampled`; `see` gets observations and actions of every step.
 
     Each environment plays its share of them, so that short episodes are not preferred.
     """
-    index = agent.greedy(agent_state)
-    act = jax.jit(lambda *seen: jax.vmap(partial(agent.act, agent_state, index))(*seen))
+    key = jax.random.key(seed)
+    draw = jax.jit(jax.vmap(lambda key: chosen_index(agent, agent_state, key, sampled)))
+    act = jax.jit(lambda *seen: jax.vmap(partial(agent.act, agent_state))(*seen))
+    index = draw(jax.random.split(key, envs.count))
     obs, rng = envs.begin(seed), np.random.default_rng(seed)
     share = [len(range(e, episodes, envs.count)) for e in range(envs.count)]
     totals, lengths = np.zeros(envs.count), np.zeros(envs.count, int)
@@ -278,7 +220,7 @@ def play(
     while any(len(done) < due for done, due in zip(played, share, strict=True)):
         u = rng.random((envs.count, envs.spec.num_actions), np.float32)
         mask = () if envs.legal is None else (envs.legal,)
-        action = np.asarray(act(jnp.asarray(obs), u, *mask))
+        action = np.asarray(act(index, jnp.asarray(obs), u, *mask))
         if see is not None:
             see(obs, action)
         step = envs.step(action)
@@ -287,6 +229,10 @@ def play(
             if len(played[e]) < share[e]:
                 played[e].append((float(totals[e]), int(lengths[e])))
             totals[e], lengths[e] = 0.0, 0
+        if sampled and np.any(step.ended):
+            key, fresh_key = jax.random.split(key)
+            fresh = draw(jax.random.split(fresh_key, envs.count))
+            index = steps.redrawn(jnp.asarray(step.ended), fresh, index)
         obs = step.obs
     returns, spans = zip(*itertools.chain(*played), strict=True)
     return Played(list(returns), list(spans))

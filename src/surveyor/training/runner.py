@@ -18,7 +18,7 @@ from surveyor.errors import SurveyorError, require
 from surveyor.training import beliefs
 from surveyor.training.scaling import ScaledState, prepared
 from surveyor.training.steps import Round
-from surveyor.types import EnvSpec
+from surveyor.types import PRNG, EnvSpec
 
 RECORDS = 200
 """Approximate number of records of a run by steps."""
@@ -135,8 +135,13 @@ class Runner(abc.ABC):
         """Return whether training is at its end."""
 
     @abc.abstractmethod
-    def play(self, agent_state: PyTree, episodes: int, seed: int) -> Played:
-        """Play greedy episodes; the seed breaks ties and starts episodes."""
+    def play(
+        self, agent_state: PyTree, episodes: int, seed: int, *, sampled: bool = False
+    ) -> Played:
+        """Play greedy episodes, or `sampled` each with a sample of the belief, as in training.
+
+        The seed draws samples, breaks ties and starts episodes.
+        """
 
     def film(self, agent_state: PyTree, seed: int, see: See) -> None:
         """Play one greedy episode and call `see` before every step."""
@@ -244,6 +249,11 @@ class StepRunner(Runner):
         step, frames = int(loop.learning.step), self.task.frames_per_step
         counts = {unit: step, "frames": frames * step} if frames > 1 else {unit: step}
         return {**counts, "episodes": int(loop.learning.episodes.ended)}
+
+
+def chosen_index(agent: Agent, agent_state: PyTree, key: PRNG, sampled: bool) -> PyTree:
+    """Return a sample of the belief, or the best guess, for an episode that is only played."""
+    return agent.sample(agent_state, key) if sampled else agent.greedy(agent_state)
 
 
 def call_once(function: Callable[[Any], PyTree], argument: Any) -> PyTree:

@@ -139,6 +139,15 @@ def act(
     return jnp.where(learning.step < schedule.warmup, random, chosen)
 
 
+def redrawn(where: Flags, new: PyTree, old: PyTree) -> PyTree:
+    """Return the indices of all environments: new ones in some, the old ones elsewhere."""
+
+    def choose(new, old):
+        return jnp.where(where.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+
+    return jax.tree.map(choose, new, old)
+
+
 def observe(
     agent: Agent,
     learning: Learning,
@@ -161,12 +170,9 @@ def observe(
     if schedule.redraw_every:
         redraw = redraw | (episodes.lengths % schedule.redraw_every == 0)
 
-    def choose(new, old):
-        return jnp.where(redraw.reshape(-1, *[1] * (new.ndim - 1)), new, old)
-
     def draw():
         new = jax.vmap(partial(agent.sample, state))(jax.random.split(key, schedule.envs))
-        return jax.tree.map(choose, new, learning.index)
+        return redrawn(redraw, new, learning.index)
 
     index = jax.lax.cond(jnp.any(redraw), draw, lambda: learning.index)
     step = learning.step + schedule.envs
