@@ -45,7 +45,7 @@ def trained(agent, state, steps, count):
 
 
 def test_q_is_the_mean_and_what_each_sample_supposes_in_its_own_weight():
-    agent = sv.SUPlus(ensemble=4, envs=16, train_every=16, spread=8.0, untried=0.7)
+    agent = sv.SUPlus(ensemble=5, envs=16, train_every=16, curiosity=0.3, spread=16.0, untried=0.7)
     state, data = begun(agent), batch(VECTOR, 16)
     data = dataclasses.replace(data, reward=data.reward / 100)
     for i in range(5):  # so that the heads are not zero
@@ -56,10 +56,12 @@ def test_q_is_the_mean_and_what_each_sample_supposes_in_its_own_weight():
     visits = np.asarray(state.visits.at(cells))
     assert set(visits[:8].ravel()) == {0, 5}
     assert not visits[8:].any()
-    supposed = np.asarray(state.visits.uniforms(cells, 4))
+    supposed = np.asarray(state.visits.uniforms(cells, 5))
     supposed = supposed / np.sqrt(1 + agent.contraction * visits)[:, None]
     assert np.ptp(state.returns.seen) < 1
-    for k, down in enumerate((1, 2, 4, 8), start=1):
+    assert float(agent.weight(state, jnp.int32(2))) == pytest.approx(0.3 / 4 * 0.8, rel=0.01)
+    for k in range(1, 6):
+        down = 16 ** np.sqrt((k - 1) / 4)
         ahead = np.where(visits == 0, 0.7, np.clip(heads[:, k], 0, 1))
         weight = 0.3 / down * (1 - 8 / 40 + RARE)  # 8 of 40 steps were new
         found = agent.q(state, jnp.int32(k), data.obs)
@@ -78,7 +80,7 @@ def test_curiosity_grows_with_the_returns_that_were_met():
         state = seen(agent, state, now)
         known = 1 - float(state.steps[1] / state.steps[0]) + RARE
         found = agent.weight(state, jnp.int32(1)) / known
-        assert float(found) == pytest.approx(0.3 * scale, rel=1e-5)
+        assert float(found) == pytest.approx(30 * scale, rel=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["table", "network"])

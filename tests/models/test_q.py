@@ -140,3 +140,16 @@ def test_fixed_values_are_the_current_ones_times_a_factor(model):
     fixed, q = compiled(model.fixed)(2.5), 2.5 * np.asarray(compiled(model.q)(data.obs))
     np.testing.assert_allclose(fixed.q(data.obs, heads), q[:, [3, 1]], rtol=1e-5, atol=1e-6)
     assert isinstance(fixed, FixedQ)
+
+
+def test_heads_that_share_a_network_count_by_their_balance():
+    mine, data = network(balance=(3.0, 1.0, 1.0, 1.0)), batch(network())
+    targets = jnp.asarray(np.random.default_rng(1).standard_normal((8, 4)), jnp.float32)
+    assert mine.balance == (2.0, *[2 / 3] * 3)
+    by_hand = jnp.tile(jnp.array([2.0, 2 / 3, 2 / 3, 2 / 3]), (8, 1))
+    step = compiled(lambda model, mask: model.fit(data, targets, "squared", mask=mask)[0])
+    found, expected = step(mine, jnp.ones((8, 4))), step(network(), by_hand)
+    alike = step(network(), jnp.ones((8, 4)))
+    for a, b in zip(*map(jax.tree.leaves, (found.trained, expected.trained)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+    assert np.abs(found.q(data.obs) - alike.q(data.obs)).max() > 1e-3

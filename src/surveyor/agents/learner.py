@@ -33,9 +33,9 @@ class Learner(Agent[State, Index]):
     hidden: Size = 20
     """Width of the hidden layers."""
     torso: TorsoName | Own | eqx.Module = option("auto", on="networks", converter=Own.given)
-    """Network before the outputs: mlp, minatar (a small convolution first), nature (Mnih et al.
-    2015), or auto, which chooses by the shape of observations. From Python also an Equinox module
-    that maps one observation to a vector."""
+    """Network before the outputs: mlp, minatar (a small convolution first), board (one of stride 2,
+    for large boards), nature (Mnih et al. 2015), or auto, which chooses by the shape of
+    observations. From Python also an Equinox module that maps one observation to a vector."""
     depth: Count = option(0, on="networks", needs=NAMED)
     """Dense layers of width `hidden`; 0 for two, or for one after convolutions."""
     target_every: Size = option(1000, on="networks")
@@ -87,14 +87,23 @@ class QLearner(Learner[State, Index]):
     """True for duelling heads (Wang et al. 2016): a hidden layer for the value of a state, another
     for the advantages of its actions."""
 
-    def q_model(self, spec: EnvSpec, key: PRNG, heads: int = 1, *, outputs: bool = True) -> QModel:
+    def q_model(
+        self,
+        spec: EnvSpec,
+        key: PRNG,
+        heads: int = 1,
+        *,
+        outputs: bool = True,
+        balance: tuple[float, ...] | None = None,
+    ) -> QModel:
         """Return untrained Q functions: tables for numbered states, else heads of a network.
 
-        Without `outputs` Q starts at zero.
+        Without `outputs` Q starts at zero; `balance` are the weights of heads that share a network.
         """
         shape = {"heads": heads, "width": self.hidden, "outputs": outputs}
         if self.tables(spec):
             return TabularQ.create(spec, key, adam=RowAdam(self.learning_rate), **shape)
         net: dict[str, Any] = {"torso": self.torso, "depth": self.depth, "duelling": self.duelling}
         net |= {"adam": self.adam(), "target_every": self.target_every}
+        net["balance"] = balance
         return DeepQ.create(spec, key, **net, **shape)

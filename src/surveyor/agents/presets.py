@@ -59,6 +59,7 @@ GRID: Values = CLASSIC | {
     "discount": 0.97,
     "learning_rate": 5e-4,
     "hidden": 256,
+    "gradient_steps": 4,
     "replay_capacity": 200_000,
 }
 """Ours, for worlds such as MiniGrid's. Where most actions do nothing, Q differs by 1 - γ of itself

@@ -50,14 +50,15 @@ class SUPlus(QLearner[State, Index]):
       Each counts once, so that going round in a circle adds nothing up. What lies behind an
       action that was never tried is supposed too: U_k = `untried` there.
     - Q_k = m + κ_k (ε_k + U_k). How large rewards are is not known either: κ_1 to κ_K go down
-      from `curiosity` by a factor of `spread`, so that some samples explore where others exploit.
+      from `curiosity` by a factor of `spread`, first fast and then slowly: few samples explore
+      whatever it costs, most look for rewards like those that were met.
     """
 
     ensemble: Size = 10
     """K, the number of samples."""
-    curiosity: NonNegative = 0.3
+    curiosity: NonNegative = 30.0
     """Largest κ, in units of the range of returns met so far, at least of 1."""
-    spread: Positive = 100.0
+    spread: Positive = 1e4
     """κ of the most curious sample over that of the least curious one."""
     contraction: Positive = 1e4
     """Prior variance of a reward over that of its noise: one visit leaves 1/√(1 + contraction)."""
@@ -78,7 +79,9 @@ class SUPlus(QLearner[State, Index]):
             start = jnp.full(1 + self.ensemble, self.untried).at[0].set(0.0)
             model: QHeads = PlainTable.create(spec, start, self.learning_rate)
         else:
-            model = self.q_model(spec, model_key, 1 + self.ensemble, outputs=False)
+            balance = (float(self.ensemble), *[1.0] * self.ensemble)  # m counts as all U together
+            heads = {"heads": 1 + self.ensemble, "balance": balance}
+            model = self.q_model(spec, model_key, outputs=False, **heads)
         return State(model, visits, Returns.create(self.envs), none)
 
     def sample(self, state: State, key: PRNG) -> Index:
@@ -116,7 +119,7 @@ class SUPlus(QLearner[State, Index]):
     def weight(self, state: State, index: Index) -> Float[Array, ""]:
         """Return κ_k: where every observation is a new one, that it is new says nothing."""
         (steps, new), (low, high) = state.steps, state.returns.seen
-        down = (index - 1) / max(1, self.ensemble - 1)
+        down = jnp.sqrt((index - 1) / max(1, self.ensemble - 1))
         known = 1 - new / jnp.maximum(steps, 1) + RARE
         return self.curiosity * jnp.maximum(1.0, high - low) * self.spread**-down * known
 

@@ -52,6 +52,8 @@ class DeepQ(eqx.Module):
     """All heads share one network, whose hidden layer is φ(s), with its target network."""
 
     trained: Trained[QNet]
+    balance: tuple[float, ...] | None = eqx.field(static=True, default=None)
+    """Weight of each head's loss, 1 on average; None if all are alike."""
 
     @classmethod
     def create(
@@ -67,10 +69,12 @@ class DeepQ(eqx.Module):
         adam: Adam,
         target_every: int,
         outputs: bool,
+        balance: tuple[float, ...] | None = None,
     ) -> "DeepQ":
         """Draw normal weights; with `outputs` false W and so Q start at zero.
 
-        A duelling network has a hidden layer of `width` for V and another for A.
+        `balance` says how much each head's loss counts beside the others'. A duelling network has a
+        hidden layer of `width` for V and another for A.
         """
         torso_key, output_key = jax.random.split(key)
         layers = make_torso(spec, torso, width * (1 + duelling), torso_key, depth)
@@ -81,7 +85,9 @@ class DeepQ(eqx.Module):
         W = jax.random.normal(output_key, (h, heads * spec.num_actions)) * h**-0.5
         V = jax.random.normal(jax.random.fold_in(output_key, 1), (h, heads)) * h**-0.5
         net = QNet(layers, W * outputs, V * outputs if duelling else None, heads)
-        return cls(Trained.create(net, adam, target_every))
+        if balance is not None:
+            balance = tuple(heads * weight / sum(balance) for weight in balance)
+        return cls(Trained.create(net, adam, target_every), balance)
 
     @property
     def heads(self) -> int:
@@ -115,13 +121,15 @@ class DeepQ(eqx.Module):
     ) -> tuple["DeepQ", Update]:
         """Take one step of Adam on the mean over heads of their own losses, weighted by `mask`."""
 
+        weight = mask if self.balance is None else mask * jnp.array([self.balance])
+
         def loss(net: QNet):
             q = mixed(net.q(batch.obs, heads), mix)
-            total, update = q_losses(q, batch, targets, kind, mask)
+            total, update = q_losses(q, batch, targets, kind, weight)
             return total / targets.size, update
 
         gradients, update = eqx.filter_grad(loss, has_aux=True)(self.trained.net)
-        return DeepQ(self.trained.update(gradients)), update
+        return dataclasses.replace(self, trained=self.trained.update(gradients)), update
 
     def fixed(self, scale: float) -> QNet:
         net = self.trained.net

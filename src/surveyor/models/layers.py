@@ -103,15 +103,19 @@ class Convolution(eqx.Module):
         return jax.nn.relu(out).reshape(-1, out_h, out_w, b)
 
 
-TorsoName = Literal["auto", "mlp", "minatar", "nature"]
-"""Names of torsos. auto: nature for images of at least 36 × 36, minatar for smaller ones, mlp for
-everything else."""
+TorsoName = Literal["auto", "mlp", "minatar", "board", "nature"]
+"""Names of torsos. auto: nature for images of at least 36 × 36, board for at least 12 × 12, minatar
+for smaller ones, mlp for everything else."""
 
 CONVOLUTIONS: dict[str, tuple[tuple[int, int, int], ...]] = {
     "minatar": ((16, 3, 1),),
+    "board": ((16, 4, 2),),
     "nature": ((32, 8, 4), (64, 4, 2), (64, 3, 1)),
 }
-"""Channels, kernel and stride of each layer: Young and Tian (2019), Mnih et al. (2015)."""
+"""Channels, kernel and stride of each layer: Young and Tian (2019), ours with a quarter of its
+places for large boards, Mnih et al. (2015)."""
+LARGE_BOARD, PICTURE = 12, 36
+"""Smallest sides for which auto takes board and nature."""
 
 
 class Torso(eqx.Module):
@@ -155,7 +159,7 @@ class Torso(eqx.Module):
             if min(h, w) < 1:
                 raise SurveyorError(
                     f"Images of shape {spec.shape} are too small for the {kind} torso; "
-                    "minatar needs 3 × 3 pixels and nature 36 × 36."
+                    "minatar needs 3 × 3 pixels, board 4 × 4 and nature 36 × 36."
                 )
             inputs = h * w * c + beside
         widths = [inputs, *[hidden] * (depth or (1 if convolutions else 2))]
@@ -279,7 +283,9 @@ def choose(spec: EnvSpec) -> str:
     """Return the name of the torso that suits these observations."""
     shape = spec.picture
     side = min(side for i, side in enumerate(shape) if i != channel_axis(shape)) if shape else 0
-    return "nature" if side >= 36 else "minatar" if side >= 3 else "mlp"
+    if side >= LARGE_BOARD:
+        return "nature" if side >= PICTURE else "board"
+    return "minatar" if side >= 3 else "mlp"
 
 
 def _image(spec: EnvSpec, kind: str) -> tuple[int, ...]:

@@ -18,7 +18,8 @@ Heads = Int[Array, " g"]
 Which = Heads | None  # all heads if None
 QValues = Float[Array, "*b g actions"]
 Features = Float[Array, "*b g h"]
-Weight = PerHead | float
+Weight = Float[Array, "#b g"] | float
+"""Weight of each example and head, or of all."""
 Mix = Float[Array, "b n k"] | None
 """Weights of k heads in each of n Q functions; None for the heads themselves."""
 Model = TypeVar("Model")  # not `Self`, which beartype cannot check here

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float, Int, PyTree, Shaped, UInt8
 
 from surveyor.replay.ring import Ring
 from surveyor.replay.strategies import Draw, Floats, Numbers, Strategy, Uniform, fitting
+from surveyor.replay.words import Words
 from surveyor.types import Batch, EnvSpec, HostArrays, Schedule, Trail, Transition, pytree
 
 Flags = Bool[HostArrays, " envs"]
@@ -40,7 +41,7 @@ class StepReplay:
     """
 
     obs: Shaped[HostArrays, "time envs ..."]
-    """Observations, or their newest frames."""
+    """Observations, or their newest frames; as words where `words` says how."""
     next_obs: Shaped[HostArrays, "time envs ..."] | None
     """Observations that followed them; None for frames."""
     action: Int[HostArrays, "time envs"]
@@ -56,6 +57,8 @@ class StepReplay:
     n_step: int = field(metadata=STATIC)
     discount: float = field(metadata=STATIC)
     strategy: Strategy = field(metadata=STATIC)
+    words: Words | None = field(metadata=STATIC)
+    """How frames of bytes are stored; None where they are stored as they are."""
 
     @classmethod
     def create(cls, spec: EnvSpec, schedule: Schedule, *, host: bool = False) -> "StepReplay":
@@ -65,14 +68,16 @@ class StepReplay:
         """
         xp, strategy = np if host else jnp, fitting(schedule.replay, "steps")
         lead = (max(schedule.capacity // schedule.envs, spec.stack + 2), schedule.envs)
-        obs = xp.zeros((*lead, *spec.frame), spec.dtype)
-        next_obs = None if spec.stack else xp.zeros((*lead, *spec.frame), spec.dtype)
+        words = None if host else Words.of(spec)
+        frame = (spec.frame, spec.dtype) if words is None else ((words.length,), "uint32")
+        rows = (*lead, *frame[0]), frame[1]
+        obs, next_obs = xp.zeros(*rows), None if spec.stack else xp.zeros(*rows)
         action, reward = xp.zeros(lead, xp.int32), xp.zeros(lead, xp.float32)
         priority = xp.zeros(lead, xp.float32) if strategy.prioritised else None
         flags, written = xp.zeros(lead, xp.uint8), xp.zeros((), xp.int32)
         legal = xp.zeros((*lead, spec.num_actions), bool) if spec.masked else None
         arrays = (obs, next_obs, action, reward, flags, legal, priority, written)
-        return cls(*arrays, spec.stack, schedule.n_step, schedule.discount, strategy)
+        return cls(*arrays, spec.stack, schedule.n_step, schedule.discount, strategy, words)
 
     def add(self, steps: Transition, ended: Flags, skipped: Flags | bool = False) -> "StepReplay":
         """Append one step of every environment; those that were skipped are never drawn."""
@@ -81,10 +86,11 @@ class StepReplay:
         bits = (TERMINATED, steps.terminated), (ENDED, ended), (SKIPPED, skipped)
         flags = sum(bit * xp.asarray(where).astype(xp.uint8) for bit, where in bits)
         new: dict[str, Any] = {"action": steps.action, "reward": steps.reward, "flags": flags}
-        if self.stack:
-            new["obs"] = steps.obs[:, -1]
-        else:
-            new |= {"obs": steps.obs, "next_obs": steps.next_obs}
+        seen = {"obs": steps.obs[:, -1] if self.stack else steps.obs}
+        if not self.stack:
+            seen["next_obs"] = steps.next_obs
+        pack = self.words.pack if self.words else lambda frames: frames
+        new |= {name: pack(frames) for name, frames in seen.items()}
         if self.next_legal is not None:
             new["next_legal"] = steps.next_legal
         if self.priority is not None:
@@ -243,19 +249,23 @@ class StepReplay:
         # By one number for each row: NumPy needs more time with two.
         return array.reshape(-1, *array.shape[2:]).take(time % rows * envs + env, axis=0)
 
+    def _frames(self, array: Any, time: Any, env: Any) -> Any:
+        rows = self._at(array, time, env)
+        return self.words.unpack(rows) if self.words else rows
+
     def _next(self, time: Any, env: Any) -> Any:
         """Return the observation that followed a step."""
         if self.next_obs is None:
             return self._observation(time + 1, env)
-        return self._at(self.next_obs, time, env)
+        return self._frames(self.next_obs, time, env)
 
     def _observation(self, time: Any, env: Any) -> Any:
         """Return the observation of a time, stacked from its frames where needed."""
         if not self.stack:
-            return self._at(self.obs, time, env)
+            return self._frames(self.obs, time, env)
         xp = self.xp
         back = time[..., None] - xp.arange(self.stack - 1, -1, -1)
-        frames = self._at(self.obs, back, env[..., None])
+        frames = self._frames(self.obs, back, env[..., None])
         ended = (self._at(self.flags, back[..., :-1], env[..., None]) & ENDED) > 0
         # A frame belongs to it if no episode ended between that frame and now.
         later = xp.cumsum(ended[..., ::-1].astype(xp.int32), axis=-1)[..., ::-1]
