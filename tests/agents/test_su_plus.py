@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import surveyor as sv
-from surveyor.agents.su_plus import RARE
+from surveyor.agents.su_plus import SHARE
 from surveyor.models.plain_table import PlainTable
 from surveyor.types import Batch, EnvSpec, Trail, Transition
 from tests.common import VECTOR, batch, begun
@@ -47,40 +47,50 @@ def trained(agent, state, steps, count):
 def test_q_is_the_mean_and_what_each_sample_supposes_in_its_own_weight():
     agent = sv.SUPlus(ensemble=5, envs=16, train_every=16, curiosity=0.3, spread=16.0, untried=0.7)
     state, data = begun(agent), batch(VECTOR, 16)
-    data = dataclasses.replace(data, reward=data.reward / 100)
+    near = data.obs.at[0].set(0.0).at[8].set(0.0).at[8, 0].set(0.11)  # new in the finest cells
+    data = dataclasses.replace(data, reward=data.reward / 100, obs=near)
     for i in range(5):  # so that the heads are not zero
         state = seen(agent, state, data, np.arange(16) < 8)
         state, _ = jax.jit(agent.learn)(state, data, jax.random.key(i))
-    heads = np.asarray(state.model.q(data.obs), np.float64)
+    heads = np.asarray(state.model.target_q(data.obs), np.float64)
     cells = state.visits.cells(data.obs)
     visits = np.asarray(state.visits.at(cells))
-    assert set(visits[:8].ravel()) == {0, 5}
-    assert not visits[8:].any()
-    supposed = np.asarray(state.visits.uniforms(cells, 5))
-    supposed = supposed / np.sqrt(1 + agent.contraction * visits)[:, None]
+    assert set(visits[:8, 0].ravel()) == {0, 5}
+    uniforms = np.asarray(state.visits.uniforms(cells, 5))
+    supposed = (uniforms / np.sqrt(1 + agent.contraction * visits)[:, :, None]).mean(1)
+    untried = (visits == 0).mean(1)
+    np.testing.assert_allclose(untried[8].min(), 1 / 3)
+    np.testing.assert_array_equal(untried[9:], 1)
     assert np.ptp(state.returns.seen) < 1
-    assert float(agent.weight(state, jnp.int32(2))) == pytest.approx(0.3 / 4 * 0.8, rel=0.01)
     for k in range(1, 6):
         down = 16 ** np.sqrt((k - 1) / 4)
-        ahead = np.where(visits == 0, 0.7, np.clip(heads[:, k], 0, 1))
-        weight = 0.3 / down * (1 - 8 / 40 + RARE)  # 8 of 40 steps were new
+        ahead = 0.7 * untried + (1 - untried) * np.clip(heads[:, k], 0, 1)
         found = agent.q(state, jnp.int32(k), data.obs)
-        expected = heads[:, 0] + weight * (ahead + supposed[:, k - 1])
+        expected = heads[:, 0] + 0.3 / down * (ahead + supposed[:, k - 1])
         np.testing.assert_allclose(found, expected, atol=1e-5)
     best_guess = agent.q(state, agent.greedy(state), data.obs)
     np.testing.assert_allclose(best_guess, heads[:, 0], atol=1e-6)
 
 
 def test_curiosity_grows_with_the_returns_that_were_met():
-    agent = sv.SUPlus(envs=4, train_every=4)
+    agent = sv.SUPlus(envs=4, train_every=4, curiosity=0.02)
     state, data = begun(agent), batch(VECTOR, 4)
     ends = jnp.ones(4, bool)
     for reward, scale in ((-0.2, 1.0), (5.0, 5.2), (-3.0, 8.0)):
         now = dataclasses.replace(data, reward=jnp.full(4, reward), terminated=ends)
         state = seen(agent, state, now)
-        known = 1 - float(state.steps[1] / state.steps[0]) + RARE
-        found = agent.weight(state, jnp.int32(1)) / known
-        assert float(found) == pytest.approx(30 * scale, rel=1e-5)
+        assert float(agent.weight(state, jnp.int32(1))) == pytest.approx(0.02 * scale, rel=1e-5)
+
+
+def test_curiosity_is_bounded_by_the_odds_that_a_step_is_nothing_new():
+    agent, state = sv.SUPlus(spread=10.0), begun(sv.SUPlus())
+    for steps, new, odds in ((0, 0, 1.0), (400, 400, 1 / 401), (400, 100, 301 / 101)):
+        state = dataclasses.replace(state, steps=jnp.array([steps, new]))
+        for k in (1, 10):
+            assert float(agent.weight(state, jnp.int32(k))) == pytest.approx(SHARE * odds)
+    state = dataclasses.replace(state, steps=jnp.array([100_000, 10]))
+    for k, weight in ((1, 30.0), (10, 3.0)):
+        assert float(agent.weight(state, jnp.int32(k))) == pytest.approx(weight)
 
 
 @pytest.mark.parametrize("kind", ["table", "network"])

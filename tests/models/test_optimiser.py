@@ -49,3 +49,14 @@ def test_the_target_network_stands_still_between_its_updates(net):
         newest = {3: 2, 4: 2, 5: 2, 6: 5, 7: 5}.get(int(trained.step))
         assert_close(trained.target, net if newest is None else kept[newest], 0)
     assert int(trained.step) == 7
+
+
+def test_an_averaged_target_network_moves_a_share_of_the_way_at_every_step(net):
+    trained = Trained.create(net, Adam(1e-2), 4, averaged=True)
+    expected = jax.tree.map(lambda x: np.asarray(x, np.float64), net)
+    for _ in range(3):
+        trained = trained.update(waves(net))
+        expected = jax.tree.map(lambda old, new: old + (new - old) / 4, expected, trained.net)
+    assert_close(trained.target, expected)
+    copied = Trained.create(net, Adam(1e-2), 4).update(waves(net))
+    assert_close(copied.target, net, 0)

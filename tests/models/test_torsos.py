@@ -46,6 +46,17 @@ def test_an_mlp_is_two_layers_with_a_relu_after_each():
     np.testing.assert_allclose(torso(obs), x, rtol=1e-4, atol=1e-5)
 
 
+def test_hidden_layers_can_be_normalised_before_their_relu():
+    torso = Torso.create(VECTOR, "mlp", 6, jax.random.key(0), normalised=True)
+    obs = observations(VECTOR, 5)
+    x = np.asarray(obs, np.float64).T
+    for layer in torso.layers:
+        x = np.asarray(layer.weight, np.float64) @ x + np.asarray(layer.bias)[:, None]
+        x = np.maximum((x - x.mean(0)) / x.std(0), 0)
+    np.testing.assert_allclose(torso(obs), x, atol=1e-3)
+    np.testing.assert_allclose(torso(7 * obs), x, atol=1e-3)  # biases are zero: no size of inputs
+
+
 def test_any_batch_axes_are_flattened_and_named():
     torso = Torso.create(SMALL, "auto", 6, jax.random.key(0))
     rows, lead = torso.flatten(jnp.zeros((2, 3, *SMALL.shape), bool))

@@ -1,13 +1,14 @@
 """Counts of visits, beside a dictionary; numbers that belong to cells."""
 
 import collections
+import dataclasses
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from surveyor.models.visits import Visits
+from surveyor.models.visits import SIZES, Visits
 from surveyor.types import EnvSpec, Transition
 
 NUMBERS = EnvSpec(num_states=30, num_actions=3)
@@ -31,7 +32,7 @@ def observations(spec, n, rng):
 )
 def test_visits_are_counted_as_by_a_dictionary(spec):
     rng, counted = np.random.default_rng(0), collections.Counter()
-    visits = Visits.create(spec, jax.random.key(0), bins=20)
+    visits = Visits.create(spec, jax.random.key(0), bins=20 if spec is not VECTOR else 80)
     add = jax.jit(lambda visits, steps, mask: visits.add(steps, mask))
     for _ in range(5):
         obs, action = observations(spec, 40, rng), rng.integers(0, 3, 40)
@@ -43,7 +44,8 @@ def test_visits_are_counted_as_by_a_dictionary(spec):
         np.testing.assert_array_equal(first, new)
         counted.update((o.tobytes(), a) for o, a, m in zip(obs, action, mask, strict=True) if m)
     found = np.asarray(visits.at(visits.cells(jnp.asarray(obs))))
-    assert found.shape == (40, 3)
+    assert found.shape == (40, SIZES if spec is VECTOR else 1, 3)
+    found = found[:, 0]
     expected = [[counted[o.tobytes(), a] for a in range(3)] for o in obs]
     np.testing.assert_array_equal(found, expected)
     assert found.max() > 1
@@ -61,7 +63,7 @@ def test_what_was_never_met_is_never_known_among_thousands():
         visits, _ = visits.add(steps, jnp.ones(1_800, bool))
     assert not np.asarray(visits.at(visits.cells(new))).any()
     np.testing.assert_array_equal(visits.at(visits.cells(known)), 1)
-    alone = np.asarray(visits.count[0, visits._where(visits.cells(new))[0]])
+    alone = np.asarray(visits.count[0, 0, visits._where(visits.cells(new))[0]])
     assert alone.any()  # in one table some would be
 
 
@@ -69,18 +71,37 @@ def test_real_numbers_share_a_cell_if_they_are_close():
     visits = Visits.create(VECTOR, jax.random.key(0), bins=20)
     obs = jnp.array([[0.5, -0.5, 0.0, 1.0], [0.51, -0.51, 0.01, 1.0], [0.5, -0.5, 0.0, 0.9]])
     cells = np.asarray(visits.cells(obs))
-    np.testing.assert_array_equal(cells[0], cells[1])
-    assert np.all(cells[0] != cells[2])
+    np.testing.assert_array_equal(cells[0, 0], cells[1, 0])
+    assert np.all(cells[0, 0] != cells[2, 0])
+
+
+def test_the_cells_of_vectors_have_sizes_each_twice_as_long_as_the_last():
+    visits = Visits.create(VECTOR, jax.random.key(0), bins=8)
+    assert visits.bins == (8, 4, 2)
+    apart = jnp.array([0.04, 0.11, 0.2, 0.6])  # from 0, along one axis
+    obs = jnp.zeros((5, 4)).at[1:, 1].set(apart)
+    cells = np.asarray(visits.cells(obs))
+    same = (cells[1:] == cells[:1]).all(-1)
+    np.testing.assert_array_equal(same, [[1, 1, 1], [0, 1, 1], [0, 0, 1], [0, 0, 0]])
+    step = Transition(obs[:1], jnp.array([2]), jnp.zeros(1), obs[:1], jnp.zeros(1, bool))
+    visits, first = visits.add(step, jnp.ones(1, bool))
+    assert first.all()
+    np.testing.assert_array_equal(visits.at(visits.cells(obs))[1:, :, 2], same)
+    near = dataclasses.replace(step, obs=obs[3:4])  # new to the finer ones only
+    assert not visits.add(near, jnp.ones(1, bool))[1].any()
+    assert Visits.create(VECTOR, jax.random.key(0), bins=1).bins == (1, 1, 1)
+    for spec in (NUMBERS, IMAGE, FLAGS):
+        assert len(Visits.create(spec, jax.random.key(0), bins=8).bins) == 1
 
 
 def test_numbers_of_cells_are_uniform_independent_and_always_the_same():
-    cells = jnp.arange(30_000, dtype=jnp.uint32).reshape(-1, 3)
+    cells = jnp.arange(30_000, dtype=jnp.uint32).reshape(-1, 1, 3)
     visits, other = (Visits.create(NUMBERS, jax.random.key(i), bins=1) for i in range(2))
-    found = np.asarray(visits.uniforms(cells, 4))
+    found = np.asarray(visits.uniforms(cells, 4))[:, 0]
     of_another = np.asarray(other.uniforms(cells, 4))  # numbered states, another seed
     assert abs(np.corrcoef(found.ravel(), of_another.ravel())[0, 1]) < 0.02
     assert found.shape == (10_000, 4, 3)
-    np.testing.assert_array_equal(found[5:7], visits.uniforms(cells[5:7], 4))
+    np.testing.assert_array_equal(found[5:7], visits.uniforms(cells[5:7], 4)[:, 0])
     counts = np.histogram(found, bins=10, range=(0, 1))[0] / found.size
     np.testing.assert_allclose(counts, 0.1, atol=0.003)
     flat = found.transpose(1, 0, 2).reshape(4, -1)

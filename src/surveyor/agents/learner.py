@@ -86,6 +86,11 @@ class QLearner(Learner[State, Index]):
     duelling: bool = option(False, on="networks")
     """True for duelling heads (Wang et al. 2016): a hidden layer for the value of a state, another
     for the advantages of its actions."""
+    layer_norm: bool = option(False, on="networks", needs=NAMED)
+    """True to normalise every dense hidden layer (Ba et al. 2016)."""
+    averaged: bool = option(False, on="networks")
+    """True for a target network that is a running average of the network, over `target_every`
+    gradient steps; else it is a copy that is made so often."""
 
     def q_model(
         self,
@@ -105,5 +110,5 @@ class QLearner(Learner[State, Index]):
             return TabularQ.create(spec, key, adam=RowAdam(self.learning_rate), **shape)
         net: dict[str, Any] = {"torso": self.torso, "depth": self.depth, "duelling": self.duelling}
         net |= {"adam": self.adam(), "target_every": self.target_every}
-        net["balance"] = balance
+        net |= {"normalised": self.layer_norm, "averaged": self.averaged, "balance": balance}
         return DeepQ.create(spec, key, **net, **shape)

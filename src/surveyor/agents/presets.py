@@ -59,7 +59,6 @@ GRID: Values = CLASSIC | {
     "discount": 0.97,
     "learning_rate": 5e-4,
     "hidden": 256,
-    "gradient_steps": 4,
     "replay_capacity": 200_000,
 }
 """Ours, for worlds such as MiniGrid's. Where most actions do nothing, Q differs by 1 - γ of itself
@@ -190,7 +189,7 @@ SU: Presets = {
 
 _PLUS_NUMBERED: Values = {"foresight": 0.99, "replay_capacity": 1_000_000}
 _PLUS_PAPER = _PLUS_NUMBERED | {"learning_rate": 0.8, "replay": "recent-and-best(10, 20)"}
-_PLUS_VECTORS: Values = {"target_every": 10, "n_step": 3, "warmup": 64, "replay_capacity": 200_000}
+_PLUS_VECTORS: Values = {"n_step": 3, "warmup": 64, "replay_capacity": 200_000}
 SU_PLUS: Presets = {
     "default": _preset(
         "sizes and rates only: numbered states look further ahead than networks can tell apart",
@@ -198,7 +197,7 @@ SU_PLUS: Presets = {
         chain=_PLUS_PAPER | {"gradient_steps": 100, "discount": 0.995},
         minatar=MINATAR | {"learning_rate": 5e-4},
         atari=ATARI,
-        grid=GRID | _PLUS_VECTORS,
+        grid=GRID | _PLUS_VECTORS | {"learning_rate": 1e-3},
         classic=CLASSIC | _PLUS_VECTORS,
         numbered=NUMBERED
         | _PLUS_NUMBERED

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from surveyor.agents.base import Q
-from surveyor.agents.learner import QLearner
+from surveyor.agents.learner import NAMED, QLearner
 from surveyor.agents.options import NonNegative, Positive, Probability, Size, option
 from surveyor.inference.policies import Legal, allowed
 from surveyor.models.losses import per_head, td_target
@@ -20,9 +20,9 @@ from surveyor.types import PRNG, Batch, EnvSpec, Mask, Metrics, Obs, Transition,
 
 Index = Int[Array, ""]
 Supposed = Float[Array, "*b samples actions"]
-Never = Bool[Array, "*b 1 actions"]
-RARE = 1e-3
-"""Share of curiosity that is left where every step so far has been new."""
+Never = Float[Array, "*b 1 actions"]
+SHARE = 0.1
+"""Bound on κ, in units of the odds that a step leads to nothing new."""
 
 
 class State(eqx.Module):
@@ -69,6 +69,8 @@ class SUPlus(QLearner[State, Index]):
     bins: Size = option(8, on="networks")
     """Cells that a real number of an observation is divided into over a length of 1."""
     hidden: Size = option(128, on="networks")
+    layer_norm: bool = option(True, on="networks", needs=NAMED)
+    averaged: bool = option(True, on="networks")
 
     def init(self, spec: EnvSpec, key: PRNG) -> State:
         """Return counts of zero, m = 0, and U at its start: tables at `untried`, networks at 0."""
@@ -100,28 +102,30 @@ class SUPlus(QLearner[State, Index]):
 
     def q(self, state: State, index: Index, obs: Obs) -> Q:
         """Return m + κ_k (ε_k + U_k), or m for index 0."""
-        heads, (supposed, never) = state.model.q(obs), self.supposed(state, obs)
+        heads, (supposed, never) = state.model.target_q(obs), self.supposed(state, obs)
         beyond = supposed + self.ahead(heads, never)
         of_k = jnp.take(beyond, jnp.maximum(index - 1, 0), axis=-2)
         return heads[..., 0, :] + jnp.where(index > 0, self.weight(state, index), 0.0) * of_k
 
     def supposed(self, state: State, obs: Obs) -> tuple[Supposed, Never]:
-        """Return ε of every sample, and whether each action was never tried."""
+        """Return ε of every sample, and the share of cell sizes in which an action is untried."""
         cells = state.visits.cells(obs)
         visits = state.visits.at(cells)[..., None, :]
         left = jax.lax.rsqrt(1 + self.contraction * visits)
-        return state.visits.uniforms(cells, self.ensemble) * left, visits == 0
+        each = state.visits.uniforms(cells, self.ensemble) * left
+        return jnp.mean(each, axis=-3), jnp.mean(visits == 0, axis=-3)
 
     def ahead(self, heads: QValues, never: Never) -> Supposed:
         """Return U of every sample."""
-        return jnp.where(never, self.untried, jnp.clip(heads[..., 1:, :], 0.0, 1.0))
+        return self.untried * never + (1 - never) * jnp.clip(heads[..., 1:, :], 0.0, 1.0)
 
     def weight(self, state: State, index: Index) -> Float[Array, ""]:
         """Return κ_k: where every observation is a new one, that it is new says nothing."""
         (steps, new), (low, high) = state.steps, state.returns.seen
         down = jnp.sqrt((index - 1) / max(1, self.ensemble - 1))
-        known = 1 - new / jnp.maximum(steps, 1) + RARE
-        return self.curiosity * jnp.maximum(1.0, high - low) * self.spread**-down * known
+        odds = (1 + steps - new) / (1 + new)
+        most = jnp.minimum(self.curiosity * self.spread**-down, SHARE * odds)
+        return jnp.maximum(1.0, high - low) * most
 
     def observe(self, state: State, transitions: Transition, mask: Mask) -> State:
         """Count the visits, and widen the range of returns."""

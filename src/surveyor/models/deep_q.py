@@ -70,14 +70,18 @@ class DeepQ(eqx.Module):
         target_every: int,
         outputs: bool,
         balance: tuple[float, ...] | None = None,
+        normalised: bool = False,
+        averaged: bool = False,
     ) -> "DeepQ":
         """Draw normal weights; with `outputs` false W and so Q start at zero.
 
-        `balance` says how much each head's loss counts beside the others'. A duelling network has a
-        hidden layer of `width` for V and another for A.
+        `balance` says how much each head's loss counts beside the others'; for `normalised` see
+        `Torso`, for `averaged` `Trained`. A duelling network has a hidden layer of `width` for V
+        and another for A.
         """
         torso_key, output_key = jax.random.split(key)
-        layers = make_torso(spec, torso, width * (1 + duelling), torso_key, depth)
+        width *= 1 + duelling
+        layers = make_torso(spec, torso, width, torso_key, depth, normalised=normalised)
         if duelling and layers.width % 2:
             said = f"the torso returns {layers.width} numbers"
             raise SurveyorError(f"Duelling heads need a vector of even length, and {said}.")
@@ -87,7 +91,7 @@ class DeepQ(eqx.Module):
         net = QNet(layers, W * outputs, V * outputs if duelling else None, heads)
         if balance is not None:
             balance = tuple(heads * weight / sum(balance) for weight in balance)
-        return cls(Trained.create(net, adam, target_every), balance)
+        return cls(Trained.create(net, adam, target_every, averaged=averaged), balance)
 
     @property
     def heads(self) -> int:

@@ -122,7 +122,7 @@ class Torso(eqx.Module):
     """Convolutions of the image if there is one, then dense layers, each followed by a ReLU.
 
     Numbers beside the image join it before the dense layers. An image of names of things has a
-    channel for each name.
+    channel for each name. Dense layers may be normalised (Ba et al. 2016).
     """
 
     convolutions: tuple[Convolution, ...]
@@ -130,10 +130,19 @@ class Torso(eqx.Module):
     scale: float = eqx.field(static=True)
     """Factor on observations: 1/255 for bytes."""
     spec: EnvSpec = eqx.field(static=True)
+    normalised: bool = eqx.field(static=True, default=False)
+    """True if the units of a dense layer are brought to mean 0 and variance 1 before its ReLU."""
 
     @classmethod
     def create(
-        cls, spec: EnvSpec, name: TorsoName, hidden: int, key: PRNG, depth: int = 0
+        cls,
+        spec: EnvSpec,
+        name: TorsoName,
+        hidden: int,
+        key: PRNG,
+        depth: int = 0,
+        *,
+        normalised: bool = False,
     ) -> "Torso":
         """Draw the torso of this name for these observations.
 
@@ -164,7 +173,7 @@ class Torso(eqx.Module):
             inputs = h * w * c + beside
         widths = [inputs, *[hidden] * (depth or (1 if convolutions else 2))]
         layers = tuple(Dense.create(next(keys), *pair) for pair in itertools.pairwise(widths))
-        return cls(tuple(convolutions), layers, scale, spec)
+        return cls(tuple(convolutions), layers, scale, spec, normalised)
 
     @property
     def width(self) -> int:
@@ -183,7 +192,8 @@ class Torso(eqx.Module):
         if beside is not None:
             x = jnp.concatenate([x, beside.astype(jnp.float32) * self.scale])
         for layer in self.layers:
-            x = jax.nn.relu(layer(x))
+            x = layer(x)
+            x = jax.nn.relu(jax.nn.standardize(x, axis=0) if self.normalised else x)
         return x
 
     def _split(self, x: Shaped[Array, "... b"]) -> tuple[Shaped[Array, "c h w b"], Array | None]:
@@ -265,12 +275,18 @@ class OwnTorso(eqx.Module):
 
 
 def make_torso(
-    spec: EnvSpec, torso: "TorsoName | Own", hidden: int, key: PRNG, depth: int = 0
+    spec: EnvSpec,
+    torso: "TorsoName | Own",
+    hidden: int,
+    key: PRNG,
+    depth: int = 0,
+    *,
+    normalised: bool = False,
 ) -> Torso | OwnTorso:
     """Return the torso of a name, or a user's own."""
     if isinstance(torso, Own):
         return OwnTorso.create(spec, torso)
-    return Torso.create(spec, torso, hidden, key, depth)
+    return Torso.create(spec, torso, hidden, key, depth, normalised=normalised)
 
 
 def flatten(obs: Obs, spec: EnvSpec) -> tuple[Shaped[Array, "b ..."], tuple[int, ...]]:

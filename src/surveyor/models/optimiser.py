@@ -69,17 +69,30 @@ class Trained(eqx.Module, Generic[Params]):
     adam: Adam = eqx.field(static=True)
     target_every: int = eqx.field(static=True)
     """Gradient steps after which the target network is made equal to the network."""
+    averaged: bool = eqx.field(static=True, default=False)
+    """True if the target network instead moves to the network by 1/target_every of the way at every
+    step, which is a running average."""
 
     @classmethod
-    def create(cls, net: Params, adam: Adam, target_every: int) -> "Trained[Params]":
+    def create(
+        cls, net: Params, adam: Adam, target_every: int, *, averaged: bool = False
+    ) -> "Trained[Params]":
         """Return an untrained network with its target network."""
         target = jax.tree.map(jnp.copy, net)  # a buffer of its own: both are donated
-        return cls(net, target, adam.init(net), jnp.zeros((), jnp.int32), adam, target_every)
+        begun = (net, target, adam.init(net), jnp.zeros((), jnp.int32))
+        return cls(*begun, adam, target_every, averaged)
 
     def update(self, gradients: Params) -> "Trained[Params]":
         """Take one step of Adam, and update the target network if it is due."""
         gradients = jax.lax.optimization_barrier(gradients)  # or XLA computes them more than once
         net, moments = self.adam.update(self.net, gradients, self.moments)
         step = self.step + 1
-        target = jax.lax.cond(step % self.target_every == 0, lambda: net, lambda: self.target)
-        return Trained(net, target, moments, step, self.adam, self.target_every)
+        if self.averaged:
+            target = jax.tree.map(self._closer, net, self.target)
+        else:
+            target = jax.lax.cond(step % self.target_every == 0, lambda: net, lambda: self.target)
+        return Trained(net, target, moments, step, self.adam, self.target_every, self.averaged)
+
+    def _closer(self, new: Array, old: Array) -> Array:
+        """Return the average of an array; of whole numbers, which are never trained, the new."""
+        return old + (new - old) / self.target_every if eqx.is_inexact_array(new) else new
