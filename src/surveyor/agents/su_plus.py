@@ -102,7 +102,8 @@ class SUPlus(QLearner[State, Index]):
 
     def q(self, state: State, index: Index, obs: Obs) -> Q:
         """Return m + κ_k (ε_k + U_k), or m for index 0."""
-        heads, (supposed, never) = state.model.target_q(obs), self.supposed(state, obs)
+        heads = jnp.where(index > 0, state.model.q(obs), state.model.target_q(obs))
+        supposed, never = self.supposed(state, obs)
         beyond = supposed + self.ahead(heads, never)
         of_k = jnp.take(beyond, jnp.maximum(index - 1, 0), axis=-2)
         return heads[..., 0, :] + jnp.where(index > 0, self.weight(state, index), 0.0) * of_k

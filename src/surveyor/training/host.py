@@ -97,9 +97,9 @@ class HostRunner(StepRunner):
         self.envs.begin(self.task.seed)  # which tells whether there is a mask
         obs = np.zeros((self.envs.count, *self.spec.shape), self.spec.dtype)
         learning = jax.eval_shape(partial(steps.start, self.agent, self.spec), self.init_key)
-        create = partial(StepReplay.create, self.spec, self.schedule)
-        rest = jax.eval_shape(lambda: create().split()[1])  # allocates nothing
-        ring = create(host=True).split()[0] if replay else None
+        create = partial(StepReplay.create, self.spec, self.schedule, host=True)
+        rest = jax.eval_shape(lambda: create().split()[1])
+        ring = create().split()[0] if replay else None
         return Frozen((learning, rest, self._none_chosen, obs), ring, {})
 
     def read(self, observation: Any) -> np.ndarray:
