@@ -211,7 +211,9 @@ def test_a_torso_that_does_not_fit_is_refused_in_one_sentence():
         sv.DQN(torso=empty).init(spec, jax.random.key(0))
     with pytest.raises(SurveyorError, match="A torso is a name or an Equinox module"):
         sv.DQN(torso=lambda obs: obs)
-    with pytest.raises(SurveyorError, match="torso must be one of auto, mlp, minatar, nature"):
+    with pytest.raises(
+        SurveyorError, match="torso must be one of auto, mlp, minatar, board, nature"
+    ):
         sv.DQN(torso="conv")
     agent = sv.DQN(torso=torso(), depth=3)
     with pytest.raises(SurveyorError, match="depth has no effect here: it needs a torso by name"):

@@ -43,7 +43,8 @@ class SUPlus(QLearner[State, Index]):
     The index k is one of K samples, followed for a whole episode, and 0 the best guess:
 
     - ε_k(s, a) = ζ_k(s, a) / √(1 + contraction · n(s, a)), the reward that sample k supposes at
-      (s, a) beyond what was met there: ζ_k is uniform in [0, 1] and fixed, n counts visits.
+      (s, a) beyond what was met there: ζ_k is uniform in [0, 1] and fixed, n counts visits. Vectors
+      of real numbers have cells of several sizes, and ε_k is the mean over them.
     - m(s, a) learns r + γ m(s', a'), the mean, by double Q learning within the range of returns
       that were met.
     - U_k(s, a) learns foresight · max_a' max(ε_k, U_k)(s', a'): the largest of these rewards ahead.
@@ -52,6 +53,8 @@ class SUPlus(QLearner[State, Index]):
     - Q_k = m + κ_k (ε_k + U_k). How large rewards are is not known either: κ_1 to κ_K go down
       from `curiosity` by a factor of `spread`, first fast and then slowly: few samples explore
       whatever it costs, most look for rewards like those that were met.
+
+    Targets and evaluations use a running average of the network's weights.
     """
 
     ensemble: Size = 10
@@ -101,7 +104,10 @@ class SUPlus(QLearner[State, Index]):
         return jnp.zeros((), jnp.int32)
 
     def q(self, state: State, index: Index, obs: Obs) -> Q:
-        """Return m + κ_k (ε_k + U_k), or m for index 0."""
+        """Return m + κ_k (ε_k + U_k), or the averaged m for index 0.
+
+        Samples act on the newest network: an average of U lags behind what an episode has tried.
+        """
         heads = jnp.where(index > 0, state.model.q(obs), state.model.target_q(obs))
         supposed, never = self.supposed(state, obs)
         beyond = supposed + self.ahead(heads, never)
@@ -121,7 +127,10 @@ class SUPlus(QLearner[State, Index]):
         return self.untried * never + (1 - never) * jnp.clip(heads[..., 1:, :], 0.0, 1.0)
 
     def weight(self, state: State, index: Index) -> Float[Array, ""]:
-        """Return κ_k: where every observation is a new one, that it is new says nothing."""
+        """Return κ_k, which the odds that a step is nothing new bound.
+
+        Where every observation is a new one, that it is new says nothing.
+        """
         (steps, new), (low, high) = state.steps, state.returns.seen
         down = jnp.sqrt((index - 1) / max(1, self.ensemble - 1))
         odds = (1 + steps - new) / (1 + new)

@@ -15,7 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, PyTree, Shaped
+from jaxtyping import Array, Bool, Int, PyTree, Shaped
 
 from surveyor.agents.base import Agent
 from surveyor.envs.functional import Functional, coloured
@@ -88,9 +88,14 @@ def update(agent: Agent, key: PRNG, loop: StepLoop) -> StepLoop:
 
 
 def train(
-    agent: Agent, env: Functional, loop: StepLoop, key: PRNG, rounds: Int[Array, ""]
+    agent: Agent,
+    env: Functional,
+    loop: StepLoop,
+    key: PRNG,
+    rounds: Int[Array, ""],
+    recorded: Bool[Array, ""],
 ) -> tuple[StepLoop, Metrics]:
-    """Act and learn for this many rounds; return the metrics to log too."""
+    """Act and learn for this many rounds; return the metrics too, reset if they are `recorded`."""
     each, warmup = Round.of(agent), agent.schedule.warmup
 
     def body(_, loop):
@@ -101,7 +106,8 @@ def train(
 
     loop = jax.lax.fori_loop(0, rounds, body, loop)
     u = jax.random.uniform(jax.random.fold_in(key, 2), (DIAGNOSED,))
-    learning, metrics = steps.report(agent, loop.learning, loop.replay.observations(u))
+    reset, metrics = steps.report(agent, loop.learning, loop.replay.observations(u))
+    learning = jax.tree.map(partial(jnp.where, recorded), reset, loop.learning)
     return replace(loop, learning=learning), metrics
 
 
@@ -109,7 +115,7 @@ _programs: list[tuple[Agent, Functional, Callable[..., Any]]] = []
 
 
 def compile_train(agent: Agent, env: Functional) -> Callable[..., Any]:
-    """Compile `train` ahead of time; it takes `(loop, key, rounds)`, and the loop is donated.
+    """Compile `train` ahead of time, to a function of what changes; the loop is donated.
 
     The program is kept for the next seed of the same environment. Parameters that depend on the
     seed are its argument, others are constants in it.
@@ -121,13 +127,13 @@ def compile_train(agent: Agent, env: Functional) -> Callable[..., Any]:
         if known == agent and alike and bool(same):
             return partial(program, params)
 
-    def function(params, loop, key, rounds):
+    def function(params, loop, key, rounds, recorded):
         played = replace(env, params=params) if env.by_seed else env
-        return train(agent, played, loop, key, rounds)
+        return train(agent, played, loop, key, rounds, recorded)
 
-    key = jax.random.key(0)
+    key, rounds, recorded = jax.random.key(0), jnp.zeros((), jnp.int32), jnp.zeros((), bool)
     loop = jax.eval_shape(lambda: start(agent, env, key))
-    lowered = jax.jit(function, donate_argnums=1).lower(params, loop, key, jnp.zeros((), jnp.int32))
+    lowered = jax.jit(function, donate_argnums=1).lower(params, loop, key, rounds, recorded)
     _programs[:] = [(agent, env, lowered.compile(compiler_options=COMPILER_OPTIONS))]
     return partial(_programs[0][2], params)
 
@@ -186,19 +192,28 @@ class FunctionalRunner(StepRunner):
 
     def chunks(self, loop: StepLoop) -> Iterator[Chunk]:
         program = compile_train(self.agent, self.env)
+        since, elapsed = int(loop.learning.step), 0.0
         while not self.finished(loop):
             began, before = time.perf_counter(), int(loop.learning.step)
-            left = math.ceil((self.task.budget - before) / self.round.steps)
-            rounds = np.int32(min(self.rounds_per_record, left))
-            loop, metrics = jax.block_until_ready(program(loop, self.train_key, rounds))
+            left = self.rounds_per_record - before // self.round.steps % self.rounds_per_record
+            end = min(self.task.budget, self.pauses(before))
+            rounds = min(left, math.ceil((end - before) / self.round.steps))
+            recorded = rounds == left or before + rounds * self.round.steps >= self.task.budget
+            given = (self.train_key, np.int32(rounds), np.bool_(recorded))
+            loop, metrics = jax.block_until_ready(program(loop, *given))
             took = time.perf_counter() - began
+            elapsed += took
             check_rewards(self.env.name, np.asarray(loop.replay.reward))
             check_observations(self.env.name, np.asarray(loop.obs))
             if loop.replay.next_legal is not None:
                 rows = min(int(loop.replay.written), len(loop.replay.action))
                 check_masks(self.env.name, np.asarray(loop.replay.next_legal[:rows]))
-            steps = int(loop.learning.step) - before
-            yield Chunk(loop, [self.record(loop, metrics, steps, took)], took)
+            records = []
+            if recorded:
+                step = int(loop.learning.step)
+                records = [self.record(loop, metrics, step - since, elapsed)]
+                since, elapsed = step, 0.0
+            yield Chunk(loop, records, took)
 
     def play(
         self, agent_state: PyTree, episodes: int, seed: int, *, sampled: bool = False
