@@ -3,6 +3,7 @@
 import dataclasses
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -167,3 +168,19 @@ def test_an_environment_may_come_with_its_parameters():
     run = sv.train(PLAIN, (Paid(), 3.0), steps=40)
     assert run.config.env == "Paid"
     assert np.mean(run.loop.replay.reward[:10]) == 3.0
+
+
+def test_evaluations_come_at_their_steps_and_change_neither_records_nor_training():
+    agent = sv.DQN(batch_size=8, warmup=20, envs=2, train_every=4, gradient_steps=1)
+    evaluate = sv.Evaluate(every=90, episodes=2)
+    alone = sv.train(agent, "DeepSea-4", steps=3_000, seed=1)
+    watched = sv.train(agent, "DeepSea-4", steps=3_000, seed=1, callbacks=[evaluate])
+    times = [record["at"] for record in evaluate.records]
+    assert times == [-(-90 * i // 4) * 4 for i in range(1, 34)] + [3_000]  # whole rounds of 4
+    assert times[0] % 12  # not at a record
+    timeless = [
+        [{**record, "steps_per_second": None} for record in run.metrics] for run in (alone, watched)
+    ]
+    assert [record["step"] for record in timeless[0]] == list(range(12, 3_001, 12))
+    assert str(timeless[0]) == str(timeless[1])
+    assert eqx.tree_equal(alone.state, watched.state)
