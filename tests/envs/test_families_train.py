@@ -8,6 +8,9 @@ from surveyor.envs import families
 NAMES = (
     "DeepSea-10",
     "DeepSea-10-stochastic",
+    "RiverSwim-6",
+    "FrozenLake-4x4",
+    "Lock-4",
     "bsuite/catch/0",
     "bsuite/cartpole_swingup/5",
     "MiniGrid-Empty-5x5-v0",

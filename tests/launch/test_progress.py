@@ -18,15 +18,12 @@ def always(monkeypatch):
     monkeypatch.setattr(progress, "LINE_SECONDS", -1.0)
 
 
-def test_without_a_terminal_a_line_has_every_run_with_unit_and_state(capsys):
+def test_without_a_terminal_a_line_has_every_run_in_training_with_unit_and_state(capsys):
     several = configs(2)
     with progress.Overview(several, ended=3) as overview:
         overview.update(1, RECORD, NOW)
-    first, second = (config.name for config in several)
-    assert capsys.readouterr().err == (
-        f"runs: 3 of 5; {first}: 0 of 200 episodes, compiling; "
-        f"{second}: 10 of 200 episodes, greedy 0, length 3\n"
-    )
+    state = "10 of 200 episodes, greedy 0, length 3"
+    assert capsys.readouterr().err == f"runs: 3 of 5; {several[1].name}: {state}\n"
 
 
 def test_a_single_run_has_no_line_for_all_runs(capsys):

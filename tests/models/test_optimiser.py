@@ -6,8 +6,8 @@ import numpy as np
 import optax
 import pytest
 
-from surveyor.models.layers import Torso
 from surveyor.models.optimiser import Adam, Trained
+from surveyor.models.torsos import Torso
 from tests.common import VECTOR
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from surveyor.errors import SurveyorError
-from surveyor.models.layers import Torso, choose, one_hot
+from surveyor.models.torsos import Torso, choose, one_hot
 from surveyor.types import EnvSpec, stacked
 from tests.common import NAMES, PIXELS, SMALL, VECTOR, observations
 

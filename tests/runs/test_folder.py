@@ -43,7 +43,7 @@ def test_the_folder_contains_config_result_and_metrics(finished):
     path = finished.folder.path
     assert path.name.startswith("Tree-5-su-plus-s2-")
     config = json.loads((path / "config.json").read_text())
-    assert config["hyperparameters"]["spread"] == 100.0
+    assert config["hyperparameters"]["spread"] == 10_000
     assert config["versions"]["jax"] == jax.__version__
     result = json.loads((path / "result.json").read_text())
     assert {**result, "path": str(path)} == finished.result

@@ -13,7 +13,7 @@ from surveyor.envs.functional import Functional
 from surveyor.envs.host import GymnasiumEnvs
 from surveyor.envs.stacking import StackedEnvs
 from surveyor.errors import SurveyorError
-from surveyor.models.layers import Torso
+from surveyor.models.torsos import Torso
 from surveyor.types import EnvSpec, stacked
 
 QUICK = {"batch_size": 8, "warmup": 20, "envs": 2, "train_every": 4, "gradient_steps": 1}

@@ -7,13 +7,13 @@ import equinox as eqx
 from surveyor.agents.base import Agent, Index, State
 from surveyor.agents.options import Count, Positive, Rule, Share, Size, option
 from surveyor.models.deep_q import DeepQ
-from surveyor.models.layers import TorsoName
 from surveyor.models.losses import Penalty
 from surveyor.models.optimiser import Adam
 from surveyor.models.own import Own
 from surveyor.models.q import QModel
 from surveyor.models.tables import RowAdam
 from surveyor.models.tabular_q import TabularQ
+from surveyor.models.torsos import TorsoName
 from surveyor.replay.strategies import strategy
 from surveyor.types import PRNG, EnvSpec, Schedule
 

@@ -63,7 +63,10 @@ class Overview(contextlib.ExitStack):
         self._progress.update(self._task(number), completed=used, status=status)
         if not self._live and time.monotonic() - self._written > LINE_SECONDS:
             self._written = time.monotonic()
-            shown = [task for task in self._progress.tasks if task.visible and not task.finished]
+            begun = [
+                task for task in self._progress.tasks if task.id == self._all or task.completed
+            ]
+            shown = [task for task in begun if task.visible and not task.finished]
             line = "{0.description}: {0.completed} of {0.total}{0.fields[unit]} {0.fields[status]}"
             log("; ".join(line.format(task).rstrip() for task in shown))
 
@@ -79,7 +82,8 @@ class Overview(contextlib.ExitStack):
         if number not in self._tasks:
             config = self._configs[number]
             total = config.family.frames_per_step * config.budget
-            told: dict[str, Any] = {"unit": f" {config.unit},", "status": "compiling"}
+            status = "compiling" if len(self._configs) == 1 else "waiting or compiling"
+            told: dict[str, Any] = {"unit": f" {config.unit},", "status": status}
             self._tasks[number] = self._progress.add_task(config.name, total=total, **told)
         return self._tasks[number]
 

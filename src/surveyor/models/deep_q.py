@@ -8,11 +8,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from surveyor.errors import SurveyorError
-from surveyor.models.layers import OwnTorso, Torso, TorsoName, make_torso, matmul
+from surveyor.models.layers import matmul
 from surveyor.models.losses import Penalty, PerHead
 from surveyor.models.optimiser import Adam, Trained
 from surveyor.models.own import Own
 from surveyor.models.q import Features, Mix, QValues, Weight, Which, mixed, q_losses
+from surveyor.models.torsos import OwnTorso, Torso, TorsoName, make_torso
 from surveyor.types import PRNG, Batch, EnvSpec, Obs, Update
 
 

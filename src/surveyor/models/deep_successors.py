@@ -8,10 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from surveyor.models.layers import Dense, OwnTorso, Torso, TorsoName, make_torso
+from surveyor.models.layers import Dense
 from surveyor.models.optimiser import Adam, Trained
 from surveyor.models.own import Own
 from surveyor.models.successors import Actions, Loss, Outputs, Phi, Psi, W, unit
+from surveyor.models.torsos import OwnTorso, Torso, TorsoName, make_torso
 from surveyor.types import PRNG, EnvSpec, Obs
 
 Hidden = Float[Array, "h b"]

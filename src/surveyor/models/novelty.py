@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PyTree, Shaped
 
-from surveyor.models.layers import Dense, OwnTorso, Torso, TorsoName, make_torso
+from surveyor.models.layers import Dense
 from surveyor.models.optimiser import Adam
 from surveyor.models.own import Own
+from surveyor.models.torsos import OwnTorso, Torso, TorsoName, make_torso
 from surveyor.types import PRNG, Batch, EnvSpec, Mask, Transition
 
 Bonus = Float[Array, " b"]
