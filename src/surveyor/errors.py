@@ -15,6 +15,10 @@ class HeldError(SurveyorError):
     """Another process is training the run."""
 
 
+class StoppedError(Exception):
+    """The user stopped a study; its runs are on disk."""
+
+
 def require(holds: bool, sentence: str) -> None:
     """Raise `SurveyorError` with this sentence unless it holds."""
     if not holds:

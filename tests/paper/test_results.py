@@ -41,7 +41,7 @@ def test_a_new_result_is_one_line(monkeypatch, capsys):
 
 
 def test_a_stopped_result_says_how_to_continue(monkeypatch, capsys):
-    from surveyor.paper.studies import StoppedError
+    from surveyor.errors import StoppedError
 
     def stop(options):
         raise StoppedError

@@ -12,7 +12,7 @@ import numpy as np
 
 from surveyor import agents
 from surveyor.agents.options import values
-from surveyor.errors import SurveyorError, unknown
+from surveyor.errors import StoppedError, SurveyorError, unknown
 from surveyor.launch import pool
 from surveyor.launch.progress import Overview
 from surveyor.launch.work import RunOptions
@@ -31,10 +31,6 @@ LEARNT = "it has learnt"
 """Why a run ended before its budget."""
 COUNTS = "counts.json"
 """File of a run folder with what its environment counted."""
-
-
-class StoppedError(Exception):
-    """The user stopped a benchmark; its runs are on disk."""
 
 
 class Watch(NamedTuple):

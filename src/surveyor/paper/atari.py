@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 
 from surveyor.envs import atari
-from surveyor.errors import SurveyorError, unknown
+from surveyor.errors import StoppedError, SurveyorError, unknown
 from surveyor.launch.work import RunOptions
 from surveyor.paper import fig4, table1
 from surveyor.paper.atari_scores import SCORES, beside, collect, spelt
 from surveyor.paper.options import AtariOptions
-from surveyor.paper.studies import StoppedError
 from surveyor.runs.evaluation import EvaluationPlan
 from surveyor.sweeps import spec
 from surveyor.sweeps.text import table, write

@@ -10,7 +10,7 @@ import numpy as np
 
 from surveyor import drawing, envs
 from surveyor.agents.base import Agent
-from surveyor.errors import SurveyorError, unknown
+from surveyor.errors import StoppedError, SurveyorError, unknown
 from surveyor.launch import pool
 from surveyor.launch.progress import Overview
 from surveyor.paper.options import FigureOptions
@@ -99,10 +99,6 @@ class Outcome:
 HEADER = ["algorithm", "L", "solved", "solved at (by seed)", "median episodes"]
 COSTS = ["gradient steps", "seconds"]
 Columns = dict[str, Callable[[Outcome], str]]
-
-
-class StoppedError(Exception):
-    """The user stopped a study; its runs are on disk."""
 
 
 def select(cells: list[Cell], algorithms: Collection[str]) -> list[Cell]:
