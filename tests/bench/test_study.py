@@ -127,6 +127,7 @@ def test_bad_words_are_answered_in_one_sentence(capsys):
     for words, sentence in (
         (["bench", "deepsee"], "did you mean 'deepsea'?"),
         (["bench", "deepsea", "--seeds", "0"], "seeds must be at least 1"),
+        (["bench", "deepsea", "--episodes", "0"], "episodes must be at least 1, not 0."),
         (["bench", "minigrid", "--tasks", "Empty"], "Empty-8x8"),
         (["bench", "bsuite", "--tasks", "catch"], "deep_sea"),
     ):

@@ -46,6 +46,11 @@ class DeepSeaOptions(Options):
     episodes: int | None = None
     """Budget of a run in episodes. By default 10,000, as in the field; 600 with --quick."""
 
+    def __post_init__(self):
+        super().__post_init__()
+        known = self.episodes is None or self.episodes >= 1
+        require(known, f"episodes must be at least 1, not {self.episodes}.")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskOptions(Options):
