@@ -204,6 +204,8 @@ def draw(
     right.set_yticks(range(len(labels)), labels)
     right.invert_yaxis()
     right.set_xlabel("interquartile mean, 95%")
+    left_end, right_end = right.get_xlim()
+    right.set_xlim(min(0.0, left_end), max(1.0, right_end))
     for axes in (left, right):
         drawing.open_frame(axes)
     figure.legend(loc="outside upper center", frameon=False, fontsize=9, ncols=len(labels))
