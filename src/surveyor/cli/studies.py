@@ -16,17 +16,17 @@ class Study(Protocol):
 
     @property
     def name(self) -> str:
-        """Name on the command line."""
+        """Return the name on the command line."""
         ...
 
     @property
     def help(self) -> str:
-        """What it shows, in a line."""
+        """Return one line of help: the question that the study answers."""
         ...
 
     @property
     def options(self) -> type[Any]:
-        """Dataclass of its command-line options."""
+        """Return the dataclass of its command-line options."""
         ...
 
     def load(self) -> Callable[[Any], None]:
@@ -40,10 +40,11 @@ class Command:
 
     name: str
     kind: str
-    """What a study is, for the error on an unknown one."""
+    """Noun for one study, such as benchmark; errors and the help use it."""
     does: str
-    """What the command is for, and below it what each study writes; both for its help."""
+    """Purpose of the command, for the first line of its help."""
     writes: str
+    """Files that each study writes, for the end of its help."""
     studies: Mapping[str, Study]
 
     def usage(self) -> str:

@@ -58,7 +58,7 @@ class StepReplay:
     discount: float = field(metadata=STATIC)
     strategy: Strategy = field(metadata=STATIC)
     words: Words | None = field(metadata=STATIC)
-    """How frames of bytes are stored; None where they are stored as they are."""
+    """Packing of byte frames into 32-bit words; None if frames are stored unpacked."""
 
     @classmethod
     def create(cls, spec: EnvSpec, schedule: Schedule, *, host: bool = False) -> "StepReplay":

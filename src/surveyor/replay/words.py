@@ -15,7 +15,7 @@ BYTES = 4
 
 
 class Words(NamedTuple):
-    """How frames of bytes are stored in a replay of JAX's arrays."""
+    """Packing of byte frames into 32-bit words, for a replay of JAX arrays."""
 
     shape: tuple[int, ...]
     """Shape of a frame."""
