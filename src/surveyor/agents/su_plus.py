@@ -20,7 +20,7 @@ from surveyor.types import PRNG, Batch, EnvSpec, Mask, Metrics, Obs, Transition,
 
 Index = Int[Array, ""]
 Supposed = Float[Array, "*b samples actions"]
-Never = Float[Array, "*b 1 actions"]
+Novel = Float[Array, "*b 1 actions"]
 SHARE = 0.1
 """Bound on κ, in units of the odds that a step leads to nothing new."""
 
@@ -109,12 +109,12 @@ class SUPlus(QLearner[State, Index]):
         Samples act on the newest network: an average of U lags behind what an episode has tried.
         """
         heads = jnp.where(index > 0, state.model.q(obs), state.model.target_q(obs))
-        supposed, never = self.supposed(state, obs)
-        beyond = supposed + self.ahead(heads, never)
+        supposed, novel = self.supposed(state, obs)
+        beyond = supposed + self.ahead(heads, novel)
         of_k = jnp.take(beyond, jnp.maximum(index - 1, 0), axis=-2)
         return heads[..., 0, :] + jnp.where(index > 0, self.weight(state, index), 0.0) * of_k
 
-    def supposed(self, state: State, obs: Obs) -> tuple[Supposed, Never]:
+    def supposed(self, state: State, obs: Obs) -> tuple[Supposed, Novel]:
         """Return ε of every sample, and the share of cell sizes in which an action is untried."""
         cells = state.visits.cells(obs)
         visits = state.visits.at(cells)[..., None, :]
@@ -122,9 +122,9 @@ class SUPlus(QLearner[State, Index]):
         each = state.visits.uniforms(cells, self.ensemble) * left
         return jnp.mean(each, axis=-3), jnp.mean(visits == 0, axis=-3)
 
-    def ahead(self, heads: QValues, never: Never) -> Supposed:
+    def ahead(self, heads: QValues, novel: Novel) -> Supposed:
         """Return U of every sample."""
-        return self.untried * never + (1 - never) * jnp.clip(heads[..., 1:, :], 0.0, 1.0)
+        return self.untried * novel + (1 - novel) * jnp.clip(heads[..., 1:, :], 0.0, 1.0)
 
     def weight(self, state: State, index: Index) -> Float[Array, ""]:
         """Return κ_k, which the odds that a step is nothing new bound.
@@ -167,15 +167,15 @@ class SUPlus(QLearner[State, Index]):
         low, high = state.returns.seen
         mean = td_target(batch, self.discount, jnp.clip(value, low, high))
 
-        supposed, never = self.supposed(state, obs)
-        largest = jnp.maximum(supposed, self.ahead(beyond, never))
+        supposed, novel = self.supposed(state, obs)
+        largest = jnp.maximum(supposed, self.ahead(beyond, novel))
         best = jnp.max(allowed(largest, None if legal is None else legal[:, None]), axis=-1)
         return jnp.concatenate([mean, self.foresight * goes_on[:, None] * best], axis=1)
 
     def diagnose(self, state: State, obs: Obs) -> Metrics:
         """Return mean Q, the mean of what is supposed ahead, and the largest κ."""
-        _, never = self.supposed(state, obs)
-        beyond = jnp.max(self.ahead(state.model.q(obs), never), axis=-1)
+        _, novel = self.supposed(state, obs)
+        beyond = jnp.max(self.ahead(state.model.q(obs), novel), axis=-1)
         known = {"supposed": jnp.mean(beyond), "curiosity": self.weight(state, jnp.int32(1))}
         return {**super().diagnose(state, obs), **known}
 
