@@ -45,9 +45,11 @@ def trained(agent, state, steps, count):
 
 
 def test_q_is_the_mean_and_what_each_sample_supposes_in_its_own_weight():
-    agent = sv.SUPlus(ensemble=5, envs=16, train_every=16, curiosity=0.3, spread=16.0, untried=0.7)
+    agent = sv.SUPlus(
+        ensemble=5, envs=16, train_every=16, curiosity=0.3, spread=16.0, untried=0.7, contrast=3.0
+    )
     state, data = begun(agent), batch(VECTOR, 16)
-    near = data.obs.at[0].set(0.0).at[8].set(0.0).at[8, 0].set(0.11)  # new in the finest cells
+    near = data.obs.at[0].set(0.0).at[8].set(0.0).at[8, 0].set(0.11)  # new in one number alone
     data = dataclasses.replace(data, reward=data.reward / 100, obs=near)
     for i in range(5):  # so that the heads are not zero
         state = seen(agent, state, data, np.arange(16) < 8)
@@ -58,16 +60,15 @@ def test_q_is_the_mean_and_what_each_sample_supposes_in_its_own_weight():
     assert np.abs(heads - averaged).max() > 1e-3
     cells = state.visits.cells(data.obs)
     visits = np.asarray(state.visits.at(cells))
-    assert set(visits[:8, 0].ravel()) == {0, 5}
+    assert set(visits[:8, -1].ravel()) == {0, 5}
     uniforms = np.asarray(state.visits.uniforms(cells, 5))
     supposed = (uniforms / np.sqrt(1 + agent.contraction * visits)[:, :, None]).mean(1)
     untried = (visits == 0).mean(1)
-    np.testing.assert_allclose(untried[8].min(), 1 / 3)
-    np.testing.assert_array_equal(untried[9:], 1)
+    np.testing.assert_allclose(untried[8].min(), 1 / len(visits[0]))
     assert np.ptp(state.returns.seen) < 1
     for k in range(1, 6):
-        down = 16 ** np.sqrt((k - 1) / 4)
-        ahead = 0.7 * untried + (1 - untried) * np.clip(heads[:, k], 0, 1)
+        down = 16 ** ((k - 1) / 4)
+        ahead = (0.7 * untried + (1 - untried) * np.clip(heads[:, k], 0, 1)) ** (1 / 3)
         found = agent.q(state, jnp.int32(k), data.obs)
         expected = heads[:, 0] + 0.3 / down * (ahead + supposed[:, k - 1])
         np.testing.assert_allclose(found, expected, atol=1e-5)
@@ -100,15 +101,16 @@ def test_curiosity_is_bounded_by_the_odds_that_a_step_is_nothing_new():
 def test_what_is_supposed_converges_and_a_circle_adds_nothing_up(kind):
     agent = sv.SUPlus(ensemble=3, foresight=0.8, contraction=100.0, learning_rate=0.5)
     spec, steps = RING, ring()
-    if kind == "network":  # of one-hot vectors
-        spec = EnvSpec(0, 2, shape=(SIZE,), dtype="float32")
-        one_hot = {name: jnp.eye(SIZE)[getattr(steps, name)] for name in ("obs", "next_obs")}
+    if kind == "network":  # of flags, which are seen as a whole only
+        spec = EnvSpec(0, 2, shape=(SIZE,), dtype="bool")
+        one_hot = {name: jnp.eye(SIZE, dtype=bool)[getattr(steps, name)] for name in ("obs", "next_obs")}
         steps = dataclasses.replace(steps, **one_hot)
         rates = {"learning_rate": 3e-3, "hidden": 32, "target_every": 5, "max_norm": 1e3}
         agent = dataclasses.replace(agent, **rates, loss="squared", envs=1, train_every=1)
+        agent = dataclasses.replace(agent, foresight=0.8**0.5, contrast=2.0)
     state = seen(agent, begun(agent, spec), steps, np.asarray(steps.number) != 7)  # not from 3 to 4
     state = trained(agent, state, steps, 200 if kind == "table" else 4000)
-    states = jnp.arange(SIZE) if kind == "table" else jnp.eye(SIZE)
+    states = jnp.arange(SIZE) if kind == "table" else jnp.eye(SIZE, dtype=bool)
     supposed, never = (np.asarray(x) for x in agent.supposed(state, states))
     assert never.sum() == 1
     assert never[3, 0, 1]
@@ -148,6 +150,7 @@ def test_the_target_of_the_mean_is_bounded_by_the_returns_that_were_met():
 
 def test_over_several_steps_what_is_supposed_is_that_one_step_on():
     agent = sv.SUPlus(ensemble=2, n_step=3, envs=2, train_every=2, batch_size=8, foresight=0.5)
+    agent = dataclasses.replace(agent, contrast=1.0)
     state, data = begun(agent), batch(VECTOR, 8)
     middle = batch(VECTOR, 8, seed=9)
     for steps in (middle, data):  # so that no action there is untried
@@ -187,6 +190,20 @@ def test_a_plain_table_goes_its_rate_towards_the_mean_target_of_each_pair():
     expected = np.array([[[0, -0.4], [0.5, 0.5]], [[0.16, 0], [0.62, 0.5]], [[0, 0], [0.5, 0.5]]])
     np.testing.assert_allclose(after.q(jnp.arange(3)), expected, atol=1e-6)  # an error of 3 is 1
     np.testing.assert_allclose(update.errors, [-0.2, -0.5, 1.5], atol=1e-6)
+
+
+def test_the_mean_of_a_table_moves_less_the_more_often_a_pair_was_met():
+    agent = sv.SUPlus(ensemble=2, envs=12, train_every=12, learning_rate=0.5, settling=0.25)
+    state, data = begun(agent, RING), ring()
+    for times in range(4):
+        state = seen(agent, state, data, np.asarray(data.number) % 4 < times)
+    visits = np.array([3, 2, 1, 0] * 3)
+    data = dataclasses.replace(data, reward=jnp.full(12, 0.1), terminated=jnp.ones(12, bool))
+    before = np.asarray(state.model.q(data.obs))
+    after, _ = agent.learn(state, data, jax.random.key(0))
+    moved = (np.asarray(after.model.q(data.obs)) - before)[np.arange(12), :, data.action]
+    np.testing.assert_allclose(moved[:, 0], 0.05 / (1 + 0.25 * visits), rtol=1e-5)
+    np.testing.assert_allclose(moved[:, 1:], -0.5 * 0.9, rtol=1e-5)  # supposed rewards do not
 
 
 def walk(length):

@@ -105,7 +105,7 @@ def test_steps_bring_every_head_to_its_own_targets(model):
 
 def test_a_masked_example_teaches_nothing(model):
     data, targets = batch(model, 2), jnp.ones((2, 4))
-    fit = jax.jit(lambda mask: model.fit(data, targets, "squared", None, mask)[0])
+    fit = jax.jit(lambda mask: model.fit(data, targets, "squared", mask=mask)[0])
     none, first = fit(jnp.zeros((2, 4))), fit(jnp.array([[1.0] * 4, [0.0] * 4]))
     np.testing.assert_array_equal(compiled(none.q)(data.obs), compiled(model.q)(data.obs))
     alone = jax.tree.map(lambda x: x[:1], data)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from surveyor.models.visits import SIZES, Visits
+from surveyor.models.visits import ALONE, BITS, TABLES, Visits
 from surveyor.types import EnvSpec, Transition
 
 NUMBERS = EnvSpec(num_states=30, num_actions=3)
@@ -44,8 +44,8 @@ def test_visits_are_counted_as_by_a_dictionary(spec):
         np.testing.assert_array_equal(first, new)
         counted.update((o.tobytes(), a) for o, a, m in zip(obs, action, mask, strict=True) if m)
     found = np.asarray(visits.at(visits.cells(jnp.asarray(obs))))
-    assert found.shape == (40, SIZES if spec is VECTOR else 1, 3)
-    found = found[:, 0]
+    assert found.shape == (40, 5 if spec is VECTOR else 1, 3)
+    found = found[:, -1]
     expected = [[counted[o.tobytes(), a] for a in range(3)] for o in obs]
     np.testing.assert_array_equal(found, expected)
     assert found.max() > 1
@@ -63,35 +63,55 @@ def test_what_was_never_met_is_never_known_among_thousands():
         visits, _ = visits.add(steps, jnp.ones(1_800, bool))
     assert not np.asarray(visits.at(visits.cells(new))).any()
     np.testing.assert_array_equal(visits.at(visits.cells(known)), 1)
-    alone = np.asarray(visits.count[0, 0, visits._where(visits.cells(new))[0]])
+    alone = np.asarray(visits.count[0, visits._where(visits.cells(new))[0]])
     assert alone.any()  # in one table some would be
 
 
 def test_real_numbers_share_a_cell_if_they_are_close():
-    visits = Visits.create(VECTOR, jax.random.key(0), bins=20)
+    visits = Visits.create(VECTOR, jax.random.key(0), bins=80)
     obs = jnp.array([[0.5, -0.5, 0.0, 1.0], [0.51, -0.51, 0.01, 1.0], [0.5, -0.5, 0.0, 0.9]])
-    cells = np.asarray(visits.cells(obs))
-    np.testing.assert_array_equal(cells[0, 0], cells[1, 0])
-    assert np.all(cells[0, 0] != cells[2, 0])
+    cells = np.asarray(visits.cells(obs))[:, -1]
+    np.testing.assert_array_equal(cells[0], cells[1])
+    assert np.all(cells[0] != cells[2])
 
 
-def test_the_cells_of_vectors_have_sizes_each_twice_as_long_as_the_last():
+def test_a_vector_is_seen_number_by_number_and_as_a_whole():
     visits = Visits.create(VECTOR, jax.random.key(0), bins=8)
-    assert visits.bins == (8, 4, 2)
-    apart = jnp.array([0.04, 0.11, 0.2, 0.6])  # from 0, along one axis
+    np.testing.assert_array_equal(visits.bins[:, 0], [8, 8, 8, 8, 2])
+    apart = jnp.array([0.04, 0.11, 0.2, 0.3])  # from 0, along one axis
     obs = jnp.zeros((5, 4)).at[1:, 1].set(apart)
     cells = np.asarray(visits.cells(obs))
+    assert len(np.unique(cells[0])) == 15  # each view and action has its own
     same = (cells[1:] == cells[:1]).all(-1)
-    np.testing.assert_array_equal(same, [[1, 1, 1], [0, 1, 1], [0, 0, 1], [0, 0, 0]])
+    fine, whole = [True, False, False, False], [True, True, True, False]
+    np.testing.assert_array_equal(same[:, 1], fine)
+    np.testing.assert_array_equal(same[:, 4], whole)
+    assert same[:, [0, 2, 3]].all()
     step = Transition(obs[:1], jnp.array([2]), jnp.zeros(1), obs[:1], jnp.zeros(1, bool))
     visits, first = visits.add(step, jnp.ones(1, bool))
     assert first.all()
     np.testing.assert_array_equal(visits.at(visits.cells(obs))[1:, :, 2], same)
-    near = dataclasses.replace(step, obs=obs[3:4])  # new to the finer ones only
+    np.testing.assert_array_equal(visits.of(obs, jnp.full(5, 2))[1:], same)
+    np.testing.assert_array_equal(visits.of(obs, jnp.full(5, 1)), 0)
+    near = dataclasses.replace(step, obs=obs[3:4])  # new to the number alone
     assert not visits.add(near, jnp.ones(1, bool))[1].any()
-    assert Visits.create(VECTOR, jax.random.key(0), bins=1).bins == (1, 1, 1)
+    np.testing.assert_array_equal(
+        Visits.create(VECTOR, jax.random.key(0), bins=1).bins, np.ones((5, 1))
+    )
     for spec in (NUMBERS, IMAGE, FLAGS):
         assert len(Visits.create(spec, jax.random.key(0), bins=8).bins) == 1
+
+
+def test_a_long_vector_has_a_bounded_number_of_views_each_number_in_one_of_them():
+    spec = EnvSpec(0, 2, 0, (50,), "float32")
+    visits = Visits.create(spec, jax.random.key(0), bins=8)
+    assert visits.multipliers is not None
+    shares = np.asarray(visits.multipliers) > 0
+    assert shares.shape == (ALONE + 1, 50)
+    np.testing.assert_array_equal(shares[:-1].sum(0), 1)
+    assert shares[:-1].sum(1).max() == 4
+    assert shares[-1].all()
+    assert visits.count.shape == (TABLES, 2**BITS)
 
 
 def test_numbers_of_cells_are_uniform_independent_and_always_the_same():

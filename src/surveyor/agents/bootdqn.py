@@ -90,7 +90,7 @@ class BootDQN(QLearner[BootDQNState, Heads]):
             prior = state.prior.q(batch.obs, heads)
             targets -= jnp.take_along_axis(prior, batch.action[:, None, None], axis=-1)[..., 0]
         mask = self._mask(state, batch.number, heads)
-        ensemble, update = state.ensemble.fit(batch, targets, self.loss, heads, mask)
+        ensemble, update = state.ensemble.fit(batch, targets, self.loss, heads, mask=mask)
         return BootDQNState(ensemble, state.prior, state.masks), update
 
     def _prior(self, state: BootDQNState, obs: Obs, heads: Heads) -> QValues | float:

@@ -187,12 +187,12 @@ SU: Presets = {
     ),
 }
 
-_PLUS_NUMBERED: Values = {"foresight": 0.99, "replay_capacity": 1_000_000}
-_PLUS_PAPER = _PLUS_NUMBERED | {"learning_rate": 0.8, "replay": "recent-and-best(10, 20)"}
+_PLUS_PAPER: Values = {"learning_rate": 0.8, "settling": 0.0, "replay": "recent-and-best(10, 20)"}
+_PLUS_PAPER |= {"replay_capacity": 1_000_000}
 _PLUS_VECTORS: Values = {"n_step": 3, "warmup": 64, "replay_capacity": 200_000}
 SU_PLUS: Presets = {
     "default": _preset(
-        "sizes and rates only: numbered states look further ahead than networks can tell apart",
+        "sizes and rates only; trees and chains, where nothing is left to chance, do not settle",
         tree=_PLUS_PAPER | {"gradient_steps": 40},
         chain=_PLUS_PAPER | {"gradient_steps": 100, "discount": 0.995},
         minatar=MINATAR | {"learning_rate": 5e-4},
@@ -200,7 +200,6 @@ SU_PLUS: Presets = {
         grid=GRID | _PLUS_VECTORS | {"learning_rate": 1e-3},
         classic=CLASSIC | _PLUS_VECTORS,
         numbered=NUMBERED
-        | _PLUS_NUMBERED
-        | {"learning_rate": 0.2, "gradient_steps": 4, "warmup": 0},
+        | {"learning_rate": 0.2, "gradient_steps": 4, "warmup": 0, "replay_capacity": 1_000_000},
     )
 }

@@ -9,11 +9,11 @@ from jaxtyping import Array, Bool, Float, Int
 
 from surveyor.agents.base import Q
 from surveyor.agents.learner import NAMED, QLearner
-from surveyor.agents.options import NonNegative, Positive, Probability, Size, option
+from surveyor.agents.options import NonNegative, Positive, Probability, Share, Size, option
 from surveyor.inference.policies import Legal, allowed
 from surveyor.models.losses import per_head, td_target
 from surveyor.models.plain_table import PlainTable
-from surveyor.models.q import QHeads, QValues
+from surveyor.models.q import QHeads, QValues, Weight
 from surveyor.models.returns import Returns
 from surveyor.models.visits import Visits
 from surveyor.types import PRNG, Batch, EnvSpec, Mask, Metrics, Obs, Transition, Update
@@ -44,15 +44,16 @@ class SUPlus(QLearner[State, Index]):
 
     - ε_k(s, a) = ζ_k(s, a) / √(1 + contraction · n(s, a)), the reward that sample k supposes at
       (s, a) beyond what was met there: ζ_k is uniform in [0, 1] and fixed, n counts visits. Vectors
-      of real numbers have cells of several sizes, and ε_k is the mean over them.
+      of real numbers are seen number by number and as a whole, and ε_k is the mean over the views.
     - m(s, a) learns r + γ m(s', a'), the mean, by double Q learning within the range of returns
       that were met.
-    - U_k(s, a) learns foresight · max_a' max(ε_k, U_k)(s', a'): the largest of these rewards ahead.
-      Each counts once, so that going round in a circle adds nothing up. What lies behind an
-      action that was never tried is supposed too: U_k = `untried` there.
-    - Q_k = m + κ_k (ε_k + U_k). How large rewards are is not known either: κ_1 to κ_K go down
-      from `curiosity` by a factor of `spread`, first fast and then slowly: few samples explore
-      whatever it costs, most look for rewards like those that were met.
+    - U_k(s, a) learns foresight^c · max_a' max(ε_k, U_k)(s', a'): the largest of these rewards
+      ahead. Each counts once, so that going round in a circle adds nothing up. What lies behind an
+      action that was never tried is supposed too: U_k = `untried` there. c is the contrast, with
+      which a network can tell one step from the next.
+    - Q_k = m + κ_k (ε_k + U_k^(1/c)). How large rewards are is not known either: κ_1 to κ_K fall
+      evenly from `curiosity` by a factor of `spread`. Some samples explore whatever it costs, and
+      others look for rewards like those that were met.
 
     Targets and evaluations use a running average of the network's weights.
     """
@@ -65,12 +66,17 @@ class SUPlus(QLearner[State, Index]):
     """κ of the most curious sample over that of the least curious one."""
     contraction: Positive = 1e4
     """Prior variance of a reward over that of its noise: one visit leaves 1/√(1 + contraction)."""
-    foresight: Probability = 0.95
-    """Discount of supposed rewards: they have to stand out at every step, more than real ones."""
+    foresight: Share = 0.99
+    """What a supposed reward is worth a step before it, in units of itself."""
+    contrast: Positive = option(5.0, on="networks")
+    """c: a network learns this power of what supposed rewards ahead are worth; tables have 1."""
     untried: Probability = 0.9
     """U of an action that was never tried."""
+    settling: NonNegative = option(0.1, on="tables")
+    """How fast the rate of m falls with visits of a pair, to 1 / (1 + settling · n): it averages
+    over chance."""
     bins: Size = option(8, on="networks")
-    """Cells that a real number of an observation is divided into over a length of 1."""
+    """Cells of a number of a vector over a length of 1; those of the whole are 4 times as long."""
     hidden: Size = option(128, on="networks")
     layer_norm: bool = option(True, on="networks", needs=NAMED)
     averaged: bool = option(True, on="networks")
@@ -104,18 +110,18 @@ class SUPlus(QLearner[State, Index]):
         return jnp.zeros((), jnp.int32)
 
     def q(self, state: State, index: Index, obs: Obs) -> Q:
-        """Return m + κ_k (ε_k + U_k), or the averaged m for index 0.
+        """Return m + κ_k (ε_k + U_k^(1/c)), or the averaged m for index 0.
 
         Samples act on the newest network: an average of U lags behind what an episode has tried.
         """
         heads = jnp.where(index > 0, state.model.q(obs), state.model.target_q(obs))
         supposed, novel = self.supposed(state, obs)
-        beyond = supposed + self.ahead(heads, novel)
+        beyond = supposed + self.ahead(heads, novel) ** (1 / self.power(state))
         of_k = jnp.take(beyond, jnp.maximum(index - 1, 0), axis=-2)
         return heads[..., 0, :] + jnp.where(index > 0, self.weight(state, index), 0.0) * of_k
 
     def supposed(self, state: State, obs: Obs) -> tuple[Supposed, Novel]:
-        """Return ε of every sample, and the share of cell sizes in which an action is untried."""
+        """Return ε of every sample, and the share of views in which an action is untried."""
         cells = state.visits.cells(obs)
         visits = state.visits.at(cells)[..., None, :]
         left = jax.lax.rsqrt(1 + self.contraction * visits)
@@ -126,13 +132,17 @@ class SUPlus(QLearner[State, Index]):
         """Return U of every sample."""
         return self.untried * novel + (1 - novel) * jnp.clip(heads[..., 1:, :], 0.0, 1.0)
 
+    def power(self, state: State) -> float:
+        """Return c, the contrast, or 1 for tables."""
+        return 1.0 if isinstance(state.model, PlainTable) else self.contrast
+
     def weight(self, state: State, index: Index) -> Float[Array, ""]:
         """Return κ_k, which the odds that a step is nothing new bound.
 
         Where every observation is a new one, that it is new says nothing.
         """
         (steps, new), (low, high) = state.steps, state.returns.seen
-        down = jnp.sqrt((index - 1) / max(1, self.ensemble - 1))
+        down = (index - 1) / max(1, self.ensemble - 1)
         odds = (1 + steps - new) / (1 + new)
         most = jnp.minimum(self.curiosity * self.spread**-down, SHARE * odds)
         return jnp.maximum(1.0, high - low) * most
@@ -150,11 +160,20 @@ class SUPlus(QLearner[State, Index]):
 
     def learn(self, state: State, batch: Batch, key: PRNG) -> tuple[State, Update]:
         """Take a step towards the targets of m and of every U_k."""
-        model, update = state.model.fit(batch, self.targets(state, batch), self.loss)
+        targets, mask = self.targets(state, batch), self.settled(state, batch)
+        model, update = state.model.fit(batch, targets, self.loss, mask=mask)
         return State(model, state.visits, state.returns, state.steps), update
 
+    def settled(self, state: State, batch: Batch) -> Weight:
+        """Return the share of its rate by which each head of a table moves; all of a network's."""
+        if not isinstance(state.model, PlainTable):
+            return 1.0
+        visits = state.visits.of(batch.obs, batch.action)[:, 0]
+        share = jnp.ones((len(visits), 1 + self.ensemble))
+        return share.at[:, 0].divide(1 + self.settling * visits)
+
     def targets(self, state: State, batch: Batch) -> Float[Array, "b heads"]:
-        """Return r + γ m(s', a'), bounded, and foresight · max_a' max(ε_k, U_k)(s', a')."""
+        """Return r + γ m(s', a'), bounded, and foresight^c · max_a' max(ε_k, U_k)(s', a')."""
         obs, goes_on, legal = one_step_on(batch)
         if batch.trail is None:
             valued = beyond = state.model.target_q(obs)
@@ -170,7 +189,8 @@ class SUPlus(QLearner[State, Index]):
         supposed, novel = self.supposed(state, obs)
         largest = jnp.maximum(supposed, self.ahead(beyond, novel))
         best = jnp.max(allowed(largest, None if legal is None else legal[:, None]), axis=-1)
-        return jnp.concatenate([mean, self.foresight * goes_on[:, None] * best], axis=1)
+        step = self.foresight ** self.power(state)
+        return jnp.concatenate([mean, step * goes_on[:, None] * best], axis=1)
 
     def diagnose(self, state: State, obs: Obs) -> Metrics:
         """Return mean Q, the mean of what is supposed ahead, and the largest κ."""

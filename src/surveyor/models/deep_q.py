@@ -121,6 +121,7 @@ class DeepQ(eqx.Module):
         targets: PerHead,
         kind: Penalty,
         heads: Which = None,
+        *,
         mask: Weight = 1.0,
         mix: Mix = None,
     ) -> tuple["DeepQ", Update]:

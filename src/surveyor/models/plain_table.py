@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from surveyor.models.losses import Penalty, PerHead, penalty
-from surveyor.models.q import QValues, Which, q_losses
+from surveyor.models.q import QValues, Weight, Which, q_losses
 from surveyor.types import Batch, EnvSpec, States, Update
 
 
@@ -40,8 +40,10 @@ class PlainTable(eqx.Module):
         """Return Q(s, ·): tables have no target network."""
         return self.q(obs, heads)
 
-    def fit(self, batch: Batch, targets: PerHead, kind: Penalty) -> tuple["PlainTable", Update]:
-        """Take one step of gradient descent on every head."""
+    def fit(
+        self, batch: Batch, targets: PerHead, kind: Penalty, *, mask: Weight = 1.0
+    ) -> tuple["PlainTable", Update]:
+        """Take one step of gradient descent on every head, of the rate times `mask`."""
         q = self.q(batch.obs)
         _, update = q_losses(q, batch, targets, kind, 1.0)
         taken = jnp.take_along_axis(q, batch.action[:, None, None], axis=-1)[..., 0]
@@ -49,7 +51,7 @@ class PlainTable(eqx.Module):
         actions = q.shape[-1]
         pair = batch.obs * actions + batch.action
         same = jnp.sum(pair[:, None] == pair, axis=1)
-        step = self.rate * slope / same[:, None]
+        step = self.rate * mask * slope / same[:, None]
         columns = jnp.arange(self.heads) * actions + batch.action[:, None]
         values = self.values.at[batch.obs[:, None], columns].add(-step)
         return dataclasses.replace(self, values=values), update

@@ -51,8 +51,10 @@ class QHeads(Protocol):
         """Return Q(s, ·) of the target network."""
         ...
 
-    def fit(self: Model, batch: Batch, targets: PerHead, kind: Penalty) -> tuple[Model, Update]:
-        """Take one step of the optimiser on each head's own targets."""
+    def fit(
+        self: Model, batch: Batch, targets: PerHead, kind: Penalty, *, mask: Weight = 1.0
+    ) -> tuple[Model, Update]:
+        """Take one step of the optimiser on each head's own targets, weighted by `mask`."""
         ...
 
 
@@ -75,6 +77,7 @@ class QModel(QHeads, Protocol):
         targets: PerHead,
         kind: Penalty,
         heads: Which = None,
+        *,
         mask: Weight = 1.0,
         mix: Mix = None,
     ) -> tuple[Model, Update]:

@@ -69,6 +69,7 @@ class TabularQ(eqx.Module):
         targets: PerHead,
         kind: Penalty,
         heads: Which = None,
+        *,
         mask: Weight = 1.0,
         mix: Mix = None,
     ) -> tuple["TabularQ", Update]:

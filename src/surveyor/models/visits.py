@@ -13,89 +13,104 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, UInt32
+from jaxtyping import Array, Float, Int, UInt32
 
 from surveyor.types import PRNG, EnvSpec, Mask, Obs, Transition
 
 BITS, TABLES = 18, 4
 """Tables of 2¹⁸ cells for observations that are no numbers of states."""
 SPREAD, OTHER = 0x9E3779B1, 0x7FEB352D
-"""Odd numbers that tell actions and samples apart in a hash."""
-SIZES = 3
-"""Sizes of the cells of a vector, each twice as long as the one before."""
-Cells = UInt32[Array, "*b sizes actions"]
+"""Odd numbers that tell actions, views and samples apart in a hash."""
+ALONE = 16
+"""Most views of parts of a vector. A longer one has several numbers in each."""
+COARSER = 4
+"""Length of the cells of whole vectors, in those of a number alone."""
+Cells = UInt32[Array, "*b views actions"]
 
 
 class Visits(eqx.Module):
-    """Visits of each observation and action, for cells of one or several sizes."""
+    """Visits of each observation and action, in one or several views of an observation.
 
-    count: Float[Array, "sizes tables cells"]
+    A numbered state or an image is one view. A vector of real numbers has one for each number
+    alone, and one for all together with longer cells: in many dimensions nearly every fine cell of
+    whole vectors would be a new one for ever.
+    """
+
+    count: Float[Array, "tables cells"]
     salt: UInt32[Array, ""]
     """Seed of the numbers that belong to cells."""
-    multipliers: UInt32[Array, " numbers"] | None
-    """One for each number of an observation; None for numbered states."""
+    multipliers: UInt32[Array, "views numbers"] | None
+    """One for each number that a view has, 0 for others; None for numbered states."""
+    bins: Float[Array, "views 1"]
+    """Cells that a real number is divided into over a length of 1, for each view."""
     actions: int = eqx.field(static=True)
     spec: EnvSpec = eqx.field(static=True)
-    bins: tuple[int, ...] = eqx.field(static=True)
-    """Cells that a real number is divided into over a length of 1, for each size."""
 
     @classmethod
     def create(cls, spec: EnvSpec, key: PRNG, bins: int) -> "Visits":
-        """Return counts of zero; vectors have cells of `SIZES` sizes, the finest of 1/bins."""
+        """Return counts of zero; a real number alone has cells of 1/bins."""
         salt_key, key = jax.random.split(key)
-        salt = jax.random.bits(salt_key, (), jnp.uint32)
+        salt, fine = jax.random.bits(salt_key, (), jnp.uint32), jnp.full((1, 1), float(bins))
         if spec.tabular:
-            count = jnp.zeros((1, 1, spec.num_states * spec.num_actions))
-            return cls(count, salt, None, spec.num_actions, spec, (bins,))
-        multipliers = jax.random.bits(key, (math.prod(spec.shape),), jnp.uint32) | jnp.uint32(1)
-        vector = not spec.picture and len(spec.frame) == 1 and spec.dtype.startswith("float")
-        sizes = tuple(max(1, bins >> i) for i in range(SIZES)) if vector else (bins,)
-        count = jnp.zeros((len(sizes), TABLES, 2**BITS))
-        return cls(count, salt, multipliers, spec.num_actions, spec, sizes)
+            count = jnp.zeros((1, spec.num_states * spec.num_actions))
+            return cls(count, salt, None, fine, spec.num_actions, spec)
+        numbers = math.prod(spec.shape)
+        multipliers = jax.random.bits(key, (1, numbers), jnp.uint32) | jnp.uint32(1)
+        if not spec.picture and len(spec.frame) == 1 and spec.dtype.startswith("float"):
+            alone = min(numbers, ALONE)
+            part = jnp.arange(numbers) % alone == jnp.arange(alone)[:, None]
+            multipliers = jnp.concatenate([jnp.where(part, multipliers, 0), multipliers])
+            whole = jnp.full((1, 1), float(max(1, bins // COARSER)))
+            fine = jnp.concatenate([jnp.tile(fine, (alone, 1)), whole])
+        count = jnp.zeros((TABLES, 2**BITS))
+        return cls(count, salt, multipliers, fine, spec.num_actions, spec)
 
     def cells(self, obs: Obs) -> Cells:
-        """Return a number for each size and action at these observations, which says its cells."""
+        """Return a number for each view and action at these observations, which says its cells."""
         each = jnp.arange(self.actions, dtype=jnp.uint32)
         if self.multipliers is None:
-            return (obs[..., None].astype(jnp.uint32) * jnp.uint32(self.actions) + each)[
-                ..., None, :
-            ]
+            first = obs[..., None, None].astype(jnp.uint32) * jnp.uint32(self.actions)
+            return first + each
         lead = obs.shape[: obs.ndim - len(self.spec.shape)]
         numbers = obs.reshape(*lead, 1, -1)
         if jnp.issubdtype(numbers.dtype, jnp.floating):
-            numbers = jnp.round(numbers * jnp.array(self.bins, jnp.float32)[:, None])
+            numbers = jnp.round(numbers * self.bins)
         whole = numbers.astype(jnp.int32).astype(jnp.uint32)
         code = mixed(jnp.sum(whole * self.multipliers, axis=-1, dtype=jnp.uint32))
-        code = jnp.broadcast_to(code, (*lead, len(self.bins)))
+        code += jnp.arange(len(self.multipliers), dtype=jnp.uint32) * jnp.uint32(OTHER)
         return mixed(code[..., None] ^ ((each + 1) * jnp.uint32(SPREAD)))
 
-    def at(self, cells: Cells) -> Float[Array, "*b sizes actions"]:
+    def at(self, cells: Cells) -> Float[Array, "*b views actions"]:
         """Return the visits of cells."""
-        size = jnp.arange(len(self.bins))[:, None]
-        found = [self.count[size, table, where] for table, where in enumerate(self._where(cells))]
+        found = [self.count[table, where] for table, where in enumerate(self._where(cells))]
         return functools.reduce(jnp.minimum, found)
 
-    def uniforms(self, cells: Cells, samples: int) -> Float[Array, "*b sizes samples actions"]:
+    def of(self, obs: Obs, action: Int[Array, "*b"]) -> Float[Array, "*b views"]:
+        """Return the visits of an action at each observation."""
+        return self.at(self._taken(obs, action))[..., 0]
+
+    def uniforms(self, cells: Cells, samples: int) -> Float[Array, "*b views samples actions"]:
         """Return a number in [0, 1) for each sample and cell, always the same one."""
         which = jnp.arange(1, samples + 1, dtype=jnp.uint32) * jnp.uint32(OTHER)
         bits = mixed(mixed(cells ^ self.salt)[..., None, :] ^ which[:, None])
         return (bits >> 8).astype(jnp.float32) / 2**24
 
     def add(self, transitions: Transition, mask: Mask) -> tuple["Visits", Mask]:
-        """Count the transitions in `mask`; return too which were the first in their largest cell.
+        """Count the transitions in `mask`; return too which were the first in the last view.
 
         The counts before are told from those after: read before the tables change, they would make
         XLA copy the tables at every step.
         """
-        cells = self.cells(transitions.obs)
-        taken = jnp.take_along_axis(cells, transitions.action[:, None, None], axis=-1)
-        count, size = self.count, jnp.arange(len(self.bins))
+        taken, count = self._taken(transitions.obs, transitions.action), self.count
         for table, where in enumerate(self._where(taken)):
-            count = count.at[size, table, where[..., 0]].add(mask[:, None])
+            count = count.at[table, where[..., 0]].add(mask[:, None])
         visits = dataclasses.replace(self, count=count)
-        largest = taken[:, -1, 0]
-        together = jnp.sum((largest[:, None] == largest) & mask, axis=1)
+        seen = taken[:, -1, 0]
+        together = jnp.sum((seen[:, None] == seen) & mask, axis=1)
         return visits, mask & (visits.at(taken)[:, -1, 0] <= together)
+
+    def _taken(self, obs: Obs, action: Int[Array, "*b"]) -> UInt32[Array, "*b views 1"]:
+        return jnp.take_along_axis(self.cells(obs), action[..., None, None], axis=-1)
 
     def _where(self, cells: UInt32[Array, "*b"]) -> list[UInt32[Array, "*b"]]:
         """Return the cell in each table."""
