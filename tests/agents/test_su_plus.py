@@ -58,10 +58,10 @@ def test_q_is_the_mean_and_what_each_sample_supposes_in_its_own_weight():
         np.asarray(q(data.obs), np.float64) for q in (state.model.q, state.model.target_q)
     )
     assert np.abs(heads - averaged).max() > 1e-3
-    cells = state.visits.cells(data.obs)
-    visits = np.asarray(state.visits.at(cells))
+    codes = state.visits.codes(data.obs)
+    visits = np.asarray(state.visits.at(codes))
     assert set(visits[:8, -1].ravel()) == {0, 5}
-    uniforms = np.asarray(state.visits.uniforms(cells, 5))
+    uniforms = np.moveaxis(np.asarray(state.visits.uniforms(codes, 5)), -1, -2)
     supposed = (uniforms / np.sqrt(1 + agent.contraction * visits)[:, :, None]).mean(1)
     untried = (visits == 0).mean(1)
     np.testing.assert_allclose(untried[8].min(), 1 / len(visits[0]))
@@ -103,7 +103,9 @@ def test_what_is_supposed_converges_and_a_circle_adds_nothing_up(kind):
     spec, steps = RING, ring()
     if kind == "network":  # of flags, which are seen as a whole only
         spec = EnvSpec(0, 2, shape=(SIZE,), dtype="bool")
-        one_hot = {name: jnp.eye(SIZE, dtype=bool)[getattr(steps, name)] for name in ("obs", "next_obs")}
+        one_hot = {
+            name: jnp.eye(SIZE, dtype=bool)[getattr(steps, name)] for name in ("obs", "next_obs")
+        }
         steps = dataclasses.replace(steps, **one_hot)
         rates = {"learning_rate": 3e-3, "hidden": 32, "target_every": 5, "max_norm": 1e3}
         agent = dataclasses.replace(agent, **rates, loss="squared", envs=1, train_every=1)

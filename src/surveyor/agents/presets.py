@@ -197,7 +197,7 @@ SU_PLUS: Presets = {
         chain=_PLUS_PAPER | {"gradient_steps": 100, "discount": 0.995},
         minatar=MINATAR | {"learning_rate": 5e-4},
         atari=ATARI,
-        grid=GRID | _PLUS_VECTORS | {"learning_rate": 1e-3},
+        grid=GRID | _PLUS_VECTORS | {"learning_rate": 1e-3, "target_every": 400},
         classic=CLASSIC | _PLUS_VECTORS,
         numbered=NUMBERED
         | {"learning_rate": 0.2, "gradient_steps": 4, "warmup": 0, "replay_capacity": 1_000_000},

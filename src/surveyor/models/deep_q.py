@@ -45,8 +45,11 @@ class QNet(eqx.Module):
     def q(self, obs: Obs, heads: Which = None) -> QValues:
         """Return Q(s, ·) of these heads or of all."""
         rows, lead = self.torso.flatten(obs)
-        q = matmul(self.outputs.T, self.torso(rows)).T.reshape(*lead, self.heads, -1)
-        return q if heads is None else q[..., heads, :]
+        outputs, count = self.outputs, self.heads
+        if heads is not None:
+            outputs, count = outputs.reshape(len(outputs), count, -1)[:, heads], len(heads)
+            outputs = outputs.reshape(len(outputs), -1)
+        return matmul(outputs.T, self.torso(rows)).T.reshape(*lead, count, -1)
 
 
 class DeepQ(eqx.Module):

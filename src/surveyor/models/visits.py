@@ -17,15 +17,15 @@ from jaxtyping import Array, Float, Int, UInt32
 
 from surveyor.types import PRNG, EnvSpec, Mask, Obs, Transition
 
-BITS, TABLES = 18, 4
-"""Tables of 2¹⁸ cells for observations that are no numbers of states."""
+BITS, TABLES = 20, 2
+"""Two tables of 2²⁰ cells for observations that are no numbers of states."""
 SPREAD, OTHER = 0x9E3779B1, 0x7FEB352D
-"""Odd numbers that tell actions, views and samples apart in a hash."""
+"""Odd numbers that tell actions, views, samples and tables apart in a hash."""
 ALONE = 16
 """Most views of parts of a vector. A longer one has several numbers in each."""
 COARSER = 4
 """Length of the cells of whole vectors, in those of a number alone."""
-Cells = UInt32[Array, "*b views actions"]
+Codes = UInt32[Array, "*b views"]
 
 
 class Visits(eqx.Module):
@@ -62,38 +62,40 @@ class Visits(eqx.Module):
             multipliers = jnp.concatenate([jnp.where(part, multipliers, 0), multipliers])
             whole = jnp.full((1, 1), float(max(1, bins // COARSER)))
             fine = jnp.concatenate([jnp.tile(fine, (alone, 1)), whole])
-        count = jnp.zeros((TABLES, 2**BITS))
+        count = jnp.zeros((TABLES, 2**BITS + spec.num_actions - 1))
         return cls(count, salt, multipliers, fine, spec.num_actions, spec)
 
-    def cells(self, obs: Obs) -> Cells:
-        """Return a number for each view and action at these observations, which says its cells."""
-        each = jnp.arange(self.actions, dtype=jnp.uint32)
+    def codes(self, obs: Obs) -> Codes:
+        """Return a number for each view of these observations, which says where its cells are."""
         if self.multipliers is None:
-            first = obs[..., None, None].astype(jnp.uint32) * jnp.uint32(self.actions)
-            return first + each
+            return obs[..., None].astype(jnp.uint32)
         lead = obs.shape[: obs.ndim - len(self.spec.shape)]
         numbers = obs.reshape(*lead, 1, -1)
         if jnp.issubdtype(numbers.dtype, jnp.floating):
             numbers = jnp.round(numbers * self.bins)
         whole = numbers.astype(jnp.int32).astype(jnp.uint32)
         code = mixed(jnp.sum(whole * self.multipliers, axis=-1, dtype=jnp.uint32))
-        code += jnp.arange(len(self.multipliers), dtype=jnp.uint32) * jnp.uint32(OTHER)
-        return mixed(code[..., None] ^ ((each + 1) * jnp.uint32(SPREAD)))
+        return code + jnp.arange(len(self.multipliers), dtype=jnp.uint32) * jnp.uint32(OTHER)
 
-    def at(self, cells: Cells) -> Float[Array, "*b views actions"]:
-        """Return the visits of cells."""
-        found = [self.count[table, where] for table, where in enumerate(self._where(cells))]
+    def at(self, codes: Codes) -> Float[Array, "*b views actions"]:
+        """Return the visits of every action."""
+        each = jnp.arange(self.actions)
+        places = [first[..., None] + each for first in self._first(codes)]
+        found = [self.count[table, where] for table, where in enumerate(places)]
         return functools.reduce(jnp.minimum, found)
 
-    def of(self, obs: Obs, action: Int[Array, "*b"]) -> Float[Array, "*b views"]:
-        """Return the visits of an action at each observation."""
-        return self.at(self._taken(obs, action))[..., 0]
+    def of(self, codes: Codes, action: Int[Array, "*b"]) -> Float[Array, "*b views"]:
+        """Return the visits of one action each."""
+        return jnp.take_along_axis(self.at(codes), action[..., None, None], axis=-1)[..., 0]
 
-    def uniforms(self, cells: Cells, samples: int) -> Float[Array, "*b views samples actions"]:
-        """Return a number in [0, 1) for each sample and cell, always the same one."""
+    def uniforms(
+        self, codes: UInt32[Array, "*n"], samples: int
+    ) -> Float[Array, "*n actions samples"]:
+        """Return a number in [0, 1) for each action and sample, always the same one."""
+        each = jnp.arange(1, self.actions + 1, dtype=jnp.uint32) * jnp.uint32(SPREAD)
         which = jnp.arange(1, samples + 1, dtype=jnp.uint32) * jnp.uint32(OTHER)
-        bits = mixed(mixed(cells ^ self.salt)[..., None, :] ^ which[:, None])
-        return (bits >> 8).astype(jnp.float32) / 2**24
+        cells = mixed(mixed(codes[..., None] ^ each) ^ self.salt)
+        return (mixed(cells[..., None] ^ which) >> 8).astype(jnp.float32) / 2**24
 
     def add(self, transitions: Transition, mask: Mask) -> tuple["Visits", Mask]:
         """Count the transitions in `mask`; return too which were the first in the last view.
@@ -101,23 +103,20 @@ class Visits(eqx.Module):
         The counts before are told from those after: read before the tables change, they would make
         XLA copy the tables at every step.
         """
-        taken, count = self._taken(transitions.obs, transitions.action), self.count
-        for table, where in enumerate(self._where(taken)):
-            count = count.at[table, where[..., 0]].add(mask[:, None])
-        visits = dataclasses.replace(self, count=count)
-        seen = taken[:, -1, 0]
-        together = jnp.sum((seen[:, None] == seen) & mask, axis=1)
-        return visits, mask & (visits.at(taken)[:, -1, 0] <= together)
+        codes, action, count = self.codes(transitions.obs), transitions.action, self.count
+        for table, first in enumerate(self._first(codes)):
+            count = count.at[table, first + action[:, None]].add(mask[:, None])
+        visits, seen = dataclasses.replace(self, count=count), codes[:, -1]
+        same = (seen[:, None] == seen) & (action[:, None] == action)
+        together = jnp.sum(same & mask, axis=1)
+        return visits, mask & (visits.of(codes, action)[:, -1] <= together)
 
-    def _taken(self, obs: Obs, action: Int[Array, "*b"]) -> UInt32[Array, "*b views 1"]:
-        return jnp.take_along_axis(self.cells(obs), action[..., None, None], axis=-1)
-
-    def _where(self, cells: UInt32[Array, "*b"]) -> list[UInt32[Array, "*b"]]:
-        """Return the cell in each table."""
+    def _first(self, codes: Codes) -> list[Int[Array, "*b views"]]:
+        """Return the cell of the first action in each table; those of the others follow it."""
         if self.multipliers is None:
-            return [cells]
+            return [codes.astype(jnp.int32) * self.actions]
         salts = (jnp.uint32(table * OTHER % 2**32) for table in range(TABLES))
-        return [mixed(cells ^ salt) >> (32 - BITS) for salt in salts]
+        return [(mixed(codes ^ salt) >> (32 - BITS)).astype(jnp.int32) for salt in salts]
 
 
 def mixed(bits: UInt32[Array, "*n"]) -> UInt32[Array, "*n"]:
