@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int, PyTree, Shaped, UInt8
 
+from surveyor.replay.priorities import drawn
 from surveyor.replay.ring import Ring
 from surveyor.replay.strategies import Draw, Floats, Numbers, Strategy, Uniform, fitting
 from surveyor.replay.words import Words
@@ -199,12 +200,9 @@ class StepReplay:
         xp, (capacity, envs), (first, end) = self.xp, self.action.shape, self._range
         ages = (xp.arange(capacity) - first) % capacity  # of each row, as a time after `first`
         sizes = xp.where((ages < end - first)[:, None], self.priority, 0.0).reshape(-1)
-        # NumPy adds up one by one, for which a million floats are too many; JAX does it in a tree.
-        sums = xp.cumsum(sizes, dtype=np.float64 if xp is np else None)
-        choice = xp.searchsorted(sums, xp.asarray(u) * sums[-1], side="right")
-        choice = xp.minimum(choice, sizes.size - 1)
+        choice, total = drawn(sizes, xp.asarray(u))
         number = (first + ages[choice // envs]) * envs + choice % envs
-        return number, sizes[choice], sums[-1], (end - first) * envs
+        return number, sizes[choice], total, (end - first) * envs
 
     def _place(self, drawn: Draw) -> tuple[Numbers, Numbers]:
         """Return time and environment of transitions, moved off steps that cannot be used."""
