@@ -5,8 +5,9 @@ import re
 
 import pytest
 
-from surveyor.bench import bsuite, classics, deepsea, minigrid, scores
+from surveyor.bench import ablation, bsuite, classics, deepsea, minigrid, scores
 from surveyor.bench.options import (
+    AblationOptions,
     BsuiteOptions,
     ClassicsOptions,
     DeepSeaOptions,
@@ -75,6 +76,27 @@ def test_minigrid_s_tasks_and_budgets_are_those_that_were_asked_for():
         minigrid.TASKS, MiniGridOptions(tasks=("Unlock",), agents=("dqn",), seeds=2)
     )
     assert [trial.config.seed for trial in one] == [0, 1]
+
+
+def test_an_ablation_takes_one_part_away_where_it_makes_a_difference():
+    found = scores.trials(
+        ablation.TASKS, AblationOptions(seeds=1), ablation.LABELS, ablation.agent_of
+    )
+    by = {(trial.label, trial.config.env): trial.config.agent for trial in found}
+    envs = [task.env for task in ablation.TASKS]
+    assert len(envs) == 5
+    whole = {env: by["SU+", env] for env in envs}
+    for (label, env), agent in by.items():
+        assert (agent == whole[env]) == (label == "SU+")
+    assert {env for label, env in by if label == "table does not settle"} == {"FrozenLake-8x8"}
+    assert "FrozenLake-8x8" not in {env for label, env in by if label == "no contrast"}
+    assert len({label for label, _ in by}) == len(ablation.VARIANTS)
+
+
+def test_more_agents_than_colours_are_drawn(tmp_path):
+    many = [run(f"agent {i}", "Lock-2", 0, [0.0, 1.0, 1.0, 1.0]) for i in range(12)]
+    scores.show("made", "Made up", TASKS, many, tmp_path)
+    assert (tmp_path / "made.png").stat().st_size > 10_000
 
 
 def test_classics_name_a_best_return_for_each_task():

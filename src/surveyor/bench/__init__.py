@@ -25,5 +25,6 @@ BENCHES = (
     Bench("bsuite", "bsuite's exploration: deep_sea, swing-up, its scores", options.BsuiteOptions),
     Bench("minigrid", "ten of MiniGrid's worlds, fully observed", options.MiniGridOptions),
     Bench("classics", "small sparse or stochastic problems", options.ClassicsOptions),
+    Bench("ablation", "SU+ without one of its parts", options.AblationOptions),
 )
 REGISTRY: dict[str, Bench] = {bench.name: bench for bench in BENCHES}

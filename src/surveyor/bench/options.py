@@ -85,3 +85,12 @@ class ClassicsOptions(TaskOptions):
     By default five seeds. A run's score is the mean of its last three greedy evaluations, of 20
     episodes each; a task is solved from the first of three in a row that reach its threshold.
     """
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AblationOptions(TaskOptions):
+    """SU+ without one of its parts, on five tasks; --agents names variants.
+
+    By default five seeds. Variants that differ on networks or on tables only have no part in the
+    other tasks. Scores are those of `surveyor bench classics`.
+    """

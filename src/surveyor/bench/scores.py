@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from surveyor import agents, drawing
 from surveyor.bench import study
 from surveyor.bench.options import TaskOptions
 from surveyor.bench.study import Trial, Watch
+from surveyor.drawing import COLOURS
 from surveyor.envs import families
 from surveyor.errors import unknown
 from surveyor.runs import api
@@ -66,18 +67,32 @@ class Result:
     """Mean over seeds."""
 
 
-def trials(tasks: Sequence[Task], options: TaskOptions) -> list[Trial]:
-    """Return the runs that the options ask for; raise `SurveyorError` for unknown names."""
+def preset(name: str, task: Task) -> Any:
+    """Return an agent as it is by default on a task."""
+    return agents.preset(name, families.find(task.env).preset(task.env))
+
+
+def trials(
+    tasks: Sequence[Task],
+    options: TaskOptions,
+    labels: Mapping[str, str] = LABELS,
+    agent_of: Callable[[str, Task], Any] = preset,
+) -> list[Trial]:
+    """Return the runs that the options ask for; raise `SurveyorError` for unknown names.
+
+    `agent_of` makes an agent from its name in `labels`, or None where it has no part in a task.
+    """
     for name in options.tasks:
         if name not in (known := [task.name for task in tasks]):
             raise unknown("task of this benchmark", name, known)
     chosen = [task for task in tasks if not options.tasks or task.name in options.tasks]
     chosen = chosen[:2] if options.quick and not options.tasks else chosen
-    names = study.labelled(options.agents, LABELS)
+    names = study.labelled(options.agents, labels)
     seeds = options.seeds or (2 if options.quick else 5)
     found = []
     for task, name, seed in itertools.product(chosen, names, range(seeds)):
-        agent: Any = agents.preset(name, families.find(task.env).preset(task.env))
+        if (agent := agent_of(name, task)) is None:
+            continue
         steps = min(task.steps, 5_000) if options.quick else task.steps
         how = {"steps": steps, "seed": seed, "protocol": task.protocol}
         config = api.configure(agent, task.env, **how)
@@ -86,17 +101,19 @@ def trials(tasks: Sequence[Task], options: TaskOptions) -> list[Trial]:
     return found
 
 
-def run(name: str, title: str, tasks: Sequence[Task], options: TaskOptions) -> None:
-    """Train, and write the benchmark's files."""
+def run(
+    name: str, title: str, tasks: Sequence[Task], options: TaskOptions, **entrants: Any
+) -> None:
+    """Train the agents of all, or those that `trials` takes, and write the benchmark's files."""
     drawing.require_matplotlib()
-    entries = study.train(trials(tasks, options), options.out, name)
+    entries = study.train(trials(tasks, options, **entrants), options.out, name)
     show(name, title, tasks, entries, options.out)
 
 
 def collect(tasks: Sequence[Task], entries: list[Record]) -> list[Result]:
     """Return the results of all agents, by task and agent."""
     found = []
-    for task, label in itertools.product(tasks, LABELS.values()):
+    for task, label in itertools.product(tasks, dict.fromkeys(run["label"] for run in entries)):
         runs = [run for run in entries if (run["env"], run["label"]) == (task.env, label)]
         if runs:
             last = [[mean for _, mean in run["evaluations"][-study.IN_A_ROW :]] for run in runs]
@@ -111,7 +128,7 @@ def collect(tasks: Sequence[Task], entries: list[Record]) -> list[Result]:
 def show(name: str, title: str, tasks: Sequence[Task], entries: list[Record], out: Path) -> None:
     """Write NAME.json, NAME.md and NAME.png."""
     results = collect(tasks, entries)
-    labels = [label for label in LABELS.values() if any(r.label == label for r in results)]
+    labels = list(dict.fromkeys(result.label for result in results))
     shown = [task for task in tasks if any(r.task == task.name for r in results)]
     by = {(result.task, result.label): result for result in results}
     rows = [[task.name, *(_cell(by.get((task.name, label))) for label in labels)] for task in shown]
@@ -186,7 +203,7 @@ def draw(
     step, height = len(labels) + 1.5, 0.8
     for (row, task), (number, label) in itertools.product(enumerate(tasks), enumerate(labels)):
         if result := by.get((task.name, label)):
-            y, colour = row * step + number, drawing.COLOURS[number]
+            y, colour = row * step + number, COLOURS[number % len(COLOURS)]
             shown = label if row == 0 else None
             left.barh(y, np.mean(result.scores), height, color=colour, alpha=0.45, label=shown)
             ys = np.full(len(result.scores), y)
@@ -198,7 +215,7 @@ def draw(
     for number, label in enumerate(labels):
         if found := overall[label]:
             mean, low, high = found
-            colour = drawing.COLOURS[number]
+            colour = COLOURS[number % len(COLOURS)]
             right.barh(number, high - low, left=low, height=0.6, color=colour, alpha=0.4)
             right.plot([mean, mean], [number - 0.3, number + 0.3], color=colour, lw=2)
     right.set_yticks(range(len(labels)), labels)
@@ -208,5 +225,5 @@ def draw(
     right.set_xlim(min(0.0, left_end), max(1.0, right_end))
     for axes in (left, right):
         drawing.open_frame(axes)
-    figure.legend(loc="outside upper center", frameon=False, fontsize=9, ncols=len(labels))
+    figure.legend(loc="outside upper center", frameon=False, fontsize=9, ncols=min(5, len(labels)))
     return drawing.save(figure, path)

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -119,7 +119,7 @@ def watchers(watches: dict[str, Watch], config: Config) -> list[Callback]:
     return [evaluate, Learnt(evaluate, watch.until, watch.sampled > 0)]
 
 
-def labelled(names: Sequence[str], known: dict[str, str]) -> dict[str, str]:
+def labelled(names: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
     """Return the agents that were asked for, or all, with their labels; raise for unknown ones."""
     for name in names:
         if name not in known:
