@@ -49,6 +49,7 @@ lint: .venv/.test
 
 bench: .venv/.test
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/gradient_steps.py
 	$(BIN)/python benchmarks/startup.py
 
 # The peers need libraries that nothing else here does.

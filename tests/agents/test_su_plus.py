@@ -221,31 +221,62 @@ def walk(length):
     return after, ends
 
 
-def test_its_policies_are_those_of_posterior_sampling_on_the_tree():
-    """Where the transitions are known, a sample goes to each unmet place as often as PSRL does.
+def halfway(length):
+    """Return every step of a tree, which of them were tried, and how often PSRL goes on.
 
     The prior of that PSRL: one reward, at a place where nobody has been, all equally likely. Its
     policy in a state goes on with the probability that the reward is farther on, given that it is
     here or farther on.
     """
-    length, samples = 6, 4000
     after, ends = walk(length)
     tried = np.zeros(after.shape, bool)
     tried[2 * np.arange(length - 1), 0] = True
     tried[[2, 6], 1] = True
+    unmet = ~tried[2 * np.arange(length)]
+    farther = np.append(np.cumsum(unmet.sum(1)[::-1])[::-1][1:], 0) + unmet[:, 0]
+    return every_step(after, ends), tried, farther / (farther + unmet[:, 1])
+
+
+def goes_on(agent, state, indices, length):
+    """Return how often the greedy policies of these indices go on in each state of a tree."""
+    q = jax.lax.map(lambda index: agent.q(state, index, 2 * jnp.arange(length)), indices)
+    return np.mean(np.asarray(q)[..., 0] > np.asarray(q)[..., 1], axis=0)
+
+
+def test_its_policies_are_those_of_posterior_sampling_on_the_tree_and_ideal_su_s_are_not():
+    """Where the transitions are known, a sample goes to each unmet place as often as PSRL does.
+
+    Idealised SU, whose prior has a normal reward at every place, is beside the PSRL of that prior.
+    """
+    length, samples = 6, 4000
+    steps, tried, exact = halfway(length)
+    spec = EnvSpec(tried.shape[0], 2, horizon=length)
     agent = sv.SUPlus(
         ensemble=samples, contraction=1e12, foresight=0.999999, untried=0.0, spread=1.0,
-        learning_rate=1.0, batch_size=after.size,
+        learning_rate=1.0, batch_size=tried.size,
     )  # fmt: skip
-    state, steps = begun(agent, EnvSpec(len(after), 2)), every_step(after, ends)
+    state = begun(agent, spec)
     state = trained(agent, seen(agent, state, steps, tried.ravel()), steps, 20)
-    states = 2 * np.arange(length)
-    q = jax.lax.map(lambda k: agent.q(state, k, jnp.asarray(states)), jnp.arange(1, samples + 1))
-    goes_on = np.mean(np.asarray(q)[..., 0] > np.asarray(q)[..., 1], axis=0)
-    unmet = ~tried[states]
-    farther = np.append(np.cumsum(unmet.sum(1)[::-1])[::-1][1:], 0) + unmet[:, 0]
-    exact = farther / (farther + unmet[:, 1])
-    np.testing.assert_allclose(goes_on, exact, atol=4 * 0.5 / samples**0.5)
+    ours = goes_on(agent, state, jnp.arange(1, samples + 1), length)
+    np.testing.assert_allclose(ours, exact, atol=4 * 0.5 / samples**0.5)
+
+    ideal = sv.IdealSU(discount=1.0, theta=1.0, beta=1e-6, policy_samples=500)
+    state = seen(ideal, begun(ideal, spec), steps)  # it has to have met what it knows of
+    met = jnp.where(tried, state.model.visits, 0.0)
+    state = dataclasses.replace(state, model=dataclasses.replace(state.model, visits=met))
+    state = trained(ideal, state, steps, 30)
+    draws = jax.vmap(lambda key: ideal.sample(state, key))(
+        jax.random.split(jax.random.key(1), 4000)
+    )
+    theirs = goes_on(ideal, state, draws, length)
+    unmet = ~tried[2 * np.arange(length)]
+    reward = np.random.default_rng(0).standard_normal((40_000, length, 2)) * unmet
+    value, up = np.zeros(len(reward)), np.zeros(length)
+    for place in reversed(range(length)):
+        ahead = reward[:, place, 0] + value
+        up[place] = np.mean(ahead > reward[:, place, 1])
+        value = np.maximum(ahead, reward[:, place, 1])
+    assert np.abs(theirs - up).max() > 3 * np.abs(ours - exact).max()
 
 
 def test_the_belief_is_that_of_all_samples():
