@@ -192,12 +192,12 @@ def test_the_walk_to_the_first_gradient_step_is_the_documented_one(tmp_path, mon
     walk: list[str] = []
     fit = PlainTable.fit
 
-    def watched(self, *args):
+    def watched(self, *args, **more):
         if not walk:
             files = [Path(frame.filename) for frame in reversed(inspect.stack()[1:])]
             places = [str(f.relative_to(SOURCE)) for f in files if f.is_relative_to(SOURCE)]
             walk.extend(dict.fromkeys(place.removesuffix("/__init__.py") for place in places))
-        return fit(self, *args)
+        return fit(self, *args, **more)
 
     monkeypatch.setattr(PlainTable, "fit", watched)
     episodes.compile_chunk.cache_clear()

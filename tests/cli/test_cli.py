@@ -117,7 +117,7 @@ def test_resume_and_evaluate(run_path, capsys):
         ("agents", "su         Successor Uncertainties, algorithm 1"),
         ("agents", "su-plus    SU+, this library's"),
         ("envs", "TiedTree-<L>"),
-        ("presets", "on chain: foresight 0.99"),
+        ("presets", "on chain: learning_rate 0.8, settling 0.0"),
         ("presets", "--agent bootdqn --preset paper_25x: table 2"),
         ("presets", "--agent su --preset released (default)"),
     ],

@@ -148,7 +148,8 @@ def damage(path, how):
     elif how == "empty":
         content = bytearray()
     else:
-        content[len(content) // 2] ^= 0xFF
+        middle = slice(len(content) // 2, len(content) // 2 + 64)  # not only a date in the archive
+        content[middle] = bytes(byte ^ 0xFF for byte in content[middle])
     path.write_bytes(bytes(content))
 
 

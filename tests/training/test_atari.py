@@ -87,7 +87,7 @@ def test_stopped_and_resumed_ends_in_the_same_bits(tmp_path, capsys):
     # Only the part of the replay that is filled is written, beside the state.
     rows = sum(file.stat().st_size for file in (path / "checkpoint" / "replay").iterdir())
     assert rows == stopped.result["steps"] * (7056 + 4 + 4)
-    assert (path / "checkpoint" / "state.npz").stat().st_size < 8_200_000
+    assert (path / "checkpoint" / "state.npz").stat().st_size < 12_300_000
     resumed = sv.resume(path)
     leaves = [jax.tree.leaves((run.loop.learning, run.loop.replay)) for run in (whole, resumed)]
     assert all(np.array_equal(a, b) for a, b in zip(*leaves, strict=True))

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from surveyor.agents.base import Q
 from surveyor.agents.learner import NAMED, QLearner
-from surveyor.agents.options import NonNegative, Positive, Probability, Share, Size, option
+from surveyor.agents.options import NonNegative, Positive, Probability, Size, option
 from surveyor.inference.policies import Legal, allowed
 from surveyor.models.losses import per_head, td_target
 from surveyor.models.plain_table import PlainTable
@@ -66,10 +66,10 @@ class SUPlus(QLearner[State, Index]):
     """κ of the most curious sample over that of the least curious one."""
     contraction: Positive = 1e4
     """Prior variance of a reward over that of its noise: one visit leaves 1/√(1 + contraction)."""
-    foresight: Share = 0.99
+    foresight: Probability = 0.99
     """What a supposed reward is worth a step before it, in units of itself."""
     contrast: Positive = option(5.0, on="networks")
-    """c: a network learns this power of what supposed rewards ahead are worth; tables have 1."""
+    """Power c of what supposed rewards ahead are worth, which a network learns; tables have 1."""
     untried: Probability = 0.9
     """U of an action that was never tried."""
     settling: NonNegative = option(0.1, on="tables")
