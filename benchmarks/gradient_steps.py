@@ -2,9 +2,9 @@
 
     python benchmarks/gradient_steps.py        # about two minutes
 
-Both agents draw batches from the replay of a short run and learn from them, in one XLA program on
-one core, turn and turn about. Acting is not in it. DQN is double and has SU+'s sizes, rates and
-network, normalised and averaged as SU+'s. The goal is 1.5.
+Both agents draw batches from the replay of a short run and learn from them, each in an XLA program
+of its own on one core, turn and turn about. Acting is not in it. Times are the best of all. DQN is
+double and has SU+'s sizes, rates and network, normalised and averaged as SU+'s. The goal is 1.5.
 """
 
 import argparse

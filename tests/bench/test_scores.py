@@ -58,6 +58,13 @@ def test_the_table_says_where_harm_is_done(tmp_path, capsys):
     assert (tmp_path / "made.png").stat().st_size > 10_000
 
 
+def test_less_harm_than_dqn_is_none():
+    bad = [run(label, "Lock-2", 0, [mean] * 4) for label, mean in (("SU+", -0.5), ("DQN", -0.6))]
+    assert "nowhere below" in "".join(scores.harm(scores.collect(TASKS, bad)))
+    worse = [run(label, "Lock-2", 0, [mean] * 4) for label, mean in (("SU+", 0.5), ("DQN", 0.7))]
+    assert "below 0.8 of DQN's score on easy" in "".join(scores.harm(scores.collect(TASKS, worse)))
+
+
 def test_agents_without_all_tasks_have_no_overall_score():
     results = scores.collect(TASKS, ENTRIES[:-3])
     assert scores.overall_score(results, "DQN") is None

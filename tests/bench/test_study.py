@@ -98,7 +98,7 @@ def test_a_benchmark_that_was_stopped_continues(tmp_path):
     command = [sys.executable, "-m", "surveyor.cli", *words.split(), str(tmp_path)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
     runs, deadline = tmp_path / "runs", time.time() + 120
-    while not list(runs.glob("*/checkpoint/state.npz")) and time.time() < deadline:
+    while not list(runs.glob("deepsea/*/metrics.jsonl")) and time.time() < deadline:
         time.sleep(0.1)
     os.kill(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=120)

@@ -34,7 +34,7 @@ class State(eqx.Module):
     returns: Returns
     """Range of returns so far, which bounds m."""
     steps: Int[Array, "2"]
-    """Steps so far, and those of them that nothing was known about."""
+    """Steps so far, and those of them whose pair was not met before they were observed."""
 
 
 class SUPlus(QLearner[State, Index]):
@@ -49,11 +49,11 @@ class SUPlus(QLearner[State, Index]):
       that were met.
     - U_k(s, a) learns foresight^c · max_a' max(ε_k, U_k)(s', a'): the largest of these rewards
       ahead. Each counts once, so that going round in a circle adds nothing up. What lies behind an
-      action that was never tried is supposed too: U_k = `untried` there. c is the contrast, with
-      which a network can tell one step from the next.
-    - Q_k = m + κ_k (ε_k + U_k^(1/c)). How large rewards are is not known either: κ_1 to κ_K fall
-      evenly from `curiosity` by a factor of `spread`. Some samples explore whatever it costs, and
-      others look for rewards like those that were met.
+      action that was never tried is supposed too: U_k = `untried` there. With the contrast c a
+      network can tell one step from the next.
+    - Q_k = m + κ_k (ε_k + U_k^(1/c)). How large rewards are is not known either: κ falls by the
+      same factor from each sample to the next, by `spread` in all. Some samples explore whatever it
+      costs, and others look for rewards like those that were met.
 
     Targets and evaluations use a running average of the network's weights.
     """
@@ -69,7 +69,7 @@ class SUPlus(QLearner[State, Index]):
     foresight: Probability = 0.99
     """What a supposed reward is worth a step before it, in units of itself."""
     contrast: Positive = option(5.0, on="networks")
-    """Power c of what supposed rewards ahead are worth, which a network learns; tables have 1."""
+    """What a network learns of U fades in one step as U's worth does in so many; tables have 1."""
     untried: Probability = 0.9
     """U of an action that was never tried."""
     settling: NonNegative = option(0.1, on="tables")
@@ -197,7 +197,8 @@ class SUPlus(QLearner[State, Index]):
     def diagnose(self, state: State, obs: Obs) -> Metrics:
         """Return mean Q, the mean of what is supposed ahead, and the largest κ."""
         _, novel = self.supposed(state, obs)
-        beyond = jnp.max(self.ahead(state.model.q(obs), novel), axis=-1)
+        ahead = self.ahead(state.model.q(obs), novel) ** (1 / self.power(state))
+        beyond = jnp.max(ahead, axis=-1)
         known = {"supposed": jnp.mean(beyond), "curiosity": self.weight(state, jnp.int32(1))}
         return {**super().diagnose(state, obs), **known}
 

@@ -167,7 +167,8 @@ def harm(results: list[Result]) -> list[str]:
     """Return a sentence on the tasks where SU+ is below its share of DQN's score."""
     means = {(r.task, r.label): float(np.mean(r.scores)) for r in results}
     both = [task for task, label in means if label == "SU+" and (task, "DQN") in means]
-    worse = [task for task in both if means[task, "SU+"] < FLOOR * means[task, "DQN"]]
+    floors = {task: (dqn := means[task, "DQN"]) - (1 - FLOOR) * abs(dqn) for task in both}
+    worse = [task for task in both if means[task, "SU+"] < floors[task]]
     if not both:
         return []
     said = (

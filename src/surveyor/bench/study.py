@@ -136,7 +136,7 @@ def train(trials: list[Trial], out: Path, name: str) -> list[Record]:
     known = read(ledger)
     waiting = [trial for trial in trials if trial.config.name not in known]
     if waiting:
-        results = _train(waiting, len(trials), out / "runs", ledger)
+        results = _train(waiting, len(trials), out / "runs" / name, ledger)
         failures = [result["failure"] for result in results if result and "failure" in result]
         if failures:
             raise SurveyorError(failures[0])

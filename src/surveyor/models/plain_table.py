@@ -43,15 +43,20 @@ class PlainTable(eqx.Module):
     def fit(
         self, batch: Batch, targets: PerHead, kind: Penalty, *, mask: Weight = 1.0
     ) -> tuple["PlainTable", Update]:
-        """Take one step of gradient descent on every head, of the rate times `mask`."""
+        """Take one step of gradient descent on every head, of the rate times `mask`.
+
+        It goes that share of the way to a target, or of 1 where smooth-L1 errors are larger.
+        """
         q = self.q(batch.obs)
         _, update = q_losses(q, batch, targets, kind, 1.0)
         taken = jnp.take_along_axis(q, batch.action[:, None, None], axis=-1)[..., 0]
         slope = jax.grad(lambda error: jnp.sum(penalty(error, kind)))(taken - targets)
+        slope = slope / (2 if kind == "squared" else 1)  # so that small errors are halved by 0.5
+        weight = mask if batch.weight is None else mask * batch.weight[:, None]
         actions = q.shape[-1]
         pair = batch.obs * actions + batch.action
         same = jnp.sum(pair[:, None] == pair, axis=1)
-        step = self.rate * mask * slope / same[:, None]
+        step = self.rate * weight * slope / same[:, None]
         columns = jnp.arange(self.heads) * actions + batch.action[:, None]
         values = self.values.at[batch.obs[:, None], columns].add(-step)
         return dataclasses.replace(self, values=values), update

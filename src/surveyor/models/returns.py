@@ -14,8 +14,10 @@ class Returns(eqx.Module):
     """Smallest and largest discounted sum of consecutive rewards so far, 0 included.
 
     A sum that ends now is γ times the one that ended a step ago plus the reward, or the reward
-    alone if that is further from zero: the last rewards count in full, so that sums of a stretch
-    are as large as its return. While no reward has been met both are 0.
+    alone if that is further from zero. So the last reward counts in full and the first least, as
+    if a stretch of steps were met in reverse: the same for rewards that stay alike, up to the
+    largest reward less than a return whose rewards come early. With γ = 1 a sum that goes on over
+    time limits has no bound. While no reward has been met both are 0.
     """
 
     ending: Float[Array, "2 envs"]

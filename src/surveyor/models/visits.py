@@ -1,9 +1,10 @@
 """Counts of how often each observation and action was met, whatever observations are.
 
 Numbered states have a cell of their own for each action. All other observations are hashed, so that
-a look-up takes the same time for any number of them. Each has a cell in several tables, and the
-smallest count is taken (a count-min sketch, Cormode and Muthukrishnan 2005): one that shares a cell
-in every table would never be new, and whatever lies behind it never found.
+a look-up takes the same time for any number of them. Each has a cell in two tables, and the
+smaller count is taken (a count-min sketch, Cormode and Muthukrishnan 2005): one whose cells are
+both taken by others looks visited, and whatever lies behind it may not be found. That happens to
+1% of new pairs after 100,000 others, and to 40% after a million.
 """
 
 import dataclasses
@@ -98,7 +99,7 @@ class Visits(eqx.Module):
         return (mixed(cells[..., None] ^ which) >> 8).astype(jnp.float32) / 2**24
 
     def add(self, transitions: Transition, mask: Mask) -> tuple["Visits", Mask]:
-        """Count the transitions in `mask`; return too which were the first in the last view.
+        """Count the transitions in `mask`; return too which the last view had not met before.
 
         The counts before are told from those after: read before the tables change, they would make
         XLA copy the tables at every step.
