@@ -67,14 +67,13 @@ class SUPlus(QLearner[State, Index]):
     contraction: Positive = 1e4
     """Prior variance of a reward over that of its noise: one visit leaves 1/√(1 + contraction)."""
     foresight: Probability = 0.99
-    """What a supposed reward is worth a step before it, in units of itself."""
+    """Discount of a supposed reward, for each step on the way to it."""
     contrast: Positive = option(5.0, on="networks")
-    """What a network learns of U fades in one step as U's worth does in so many; tables have 1."""
+    """Power c of `foresight` with which a network learns U; Q counts the c-th root. Tables have 1."""
     untried: Probability = 0.9
     """U of an action that was never tried."""
     settling: NonNegative = option(0.1, on="tables")
-    """How fast the rate of m falls with visits of a pair, to 1 / (1 + settling · n): it averages
-    over chance."""
+    """After n visits of a pair the learning rate of m is divided by 1 + settling · n."""
     bins: Size = option(8, on="networks")
     """Cells of a number of a vector over a length of 1; those of the whole are 4 times as long."""
     hidden: Size = option(128, on="networks")

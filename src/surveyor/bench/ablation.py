@@ -1,4 +1,4 @@
-"""What each part of SU+ is for: SU+ without one of them, on tasks that need it or do not."""
+"""Train SU+ without one of its parts, to see what each is for."""
 
 import dataclasses
 from typing import Any
@@ -25,7 +25,7 @@ class Variant:
     label: str
     changes: dict[str, Any]
     on: tuple[bool, ...] = (False, True)
-    """Whether it differs on networks, on tables: False and True are for both."""
+    """Tasks where the part has an effect: True for those of tables, False for those of networks."""
 
 
 NETWORKS, TABLES = (False,), (True,)
