@@ -69,7 +69,7 @@ class SUPlus(QLearner[State, Index]):
     foresight: Probability = 0.99
     """Discount of a supposed reward, for each step on the way to it."""
     contrast: Positive = option(5.0, on="networks")
-    """Power c of `foresight` with which a network learns U; Q counts the c-th root. Tables have 1."""
+    """Power c of `foresight` with which a network learns U; Q counts its root. Tables have 1."""
     untried: Probability = 0.9
     """U of an action that was never tried."""
     settling: NonNegative = option(0.1, on="tables")
